@@ -1,0 +1,33 @@
+# Headers made during the build, in build/PRESET/generated:
+#     abx_build.h      ABX_VERSION, ABX_COMMIT, ABX_PLATFORM
+#     licenses.h/.c    the licence texts of all that is linked in, compressed
+#     seccomp_table.h  the sandbox's system call filter, made by src/local/gen
+set(ABX_GENERATED ${CMAKE_BINARY_DIR}/generated)
+file(MAKE_DIRECTORY ${ABX_GENERATED})
+
+string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" ABX_PLATFORM)
+add_custom_target(abx_build_header
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUT=${ABX_GENERATED}/abx_build.h
+        -DVERSION=${PROJECT_VERSION} -DPLATFORM=${ABX_PLATFORM}
+        -P ${CMAKE_SOURCE_DIR}/cmake/build_header.cmake
+    BYPRODUCTS ${ABX_GENERATED}/abx_build.h VERBATIM)
+add_custom_target(abx_generated)
+add_dependencies(abx_generated abx_build_header)
+
+include(AbxLicenses)
+
+file(GLOB _gen CONFIGURE_DEPENDS src/local/gen/*.c)
+if(_gen)
+    add_executable(abx_seccomp_gen ${_gen})
+    target_compile_options(abx_seccomp_gen PRIVATE ${ABX_C_WARNINGS})
+    target_compile_definitions(abx_seccomp_gen PRIVATE _GNU_SOURCE)
+    target_include_directories(abx_seccomp_gen PRIVATE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(abx_seccomp_gen PRIVATE ${ABX_LIB_seccomp})
+    add_custom_command(OUTPUT ${ABX_GENERATED}/seccomp_table.h
+        COMMAND abx_seccomp_gen > ${ABX_GENERATED}/seccomp_table.h.part
+        COMMAND ${CMAKE_COMMAND} -E rename ${ABX_GENERATED}/seccomp_table.h.part
+            ${ABX_GENERATED}/seccomp_table.h
+        DEPENDS abx_seccomp_gen)
+    add_custom_target(abx_seccomp_table DEPENDS ${ABX_GENERATED}/seccomp_table.h)
+    add_dependencies(abx_generated abx_seccomp_table)
+endif()

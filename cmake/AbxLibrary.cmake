@@ -1,0 +1,20 @@
+# libabx.so: the C API, everything but glibc inside, nothing but abx_* visible (cmake/libabx.map).
+file(GLOB_RECURSE _sources CONFIGURE_DEPENDS src/doors/capi/*.c)
+if(NOT _sources)
+    message(STATUS "no src/doors/capi yet: libabx.so is not built")
+    return()
+endif()
+add_library(libabx SHARED ${_sources})
+target_link_libraries(libabx PRIVATE abx_adapters abx_host)
+target_include_directories(libabx INTERFACE ${CMAKE_SOURCE_DIR}/include)
+target_link_options(libabx PRIVATE -static-libgcc -static-libstdc++
+    -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libabx.map)
+if(NOT ABX_SANITIZE)
+    target_link_options(libabx PRIVATE -Wl,-z,defs)
+endif()
+add_dependencies(libabx abx_generated)
+set_target_properties(libabx PROPERTIES OUTPUT_NAME abx VERSION ${PROJECT_VERSION} SOVERSION 0
+    LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/libabx.map LINKER_LANGUAGE CXX)
+if(ABX_STRIP)
+    add_custom_command(TARGET libabx POST_BUILD COMMAND ${CMAKE_STRIP} --strip-unneeded $<TARGET_FILE:libabx>)
+endif()

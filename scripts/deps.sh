@@ -7,6 +7,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=$root/build/deps
 src=$out/src
+stage=$out/stage # where the new libraries are put together before they replace the old ones
 cc=${ABX_DEPS_CC:-cc}
 
 die() {
@@ -46,7 +47,7 @@ stamp_is() {
 find_cargo() {
     local candidate version major minor
     for candidate in "${CARGO:-}" cargo /usr/bin/cargo /usr/share/cargo/bin/cargo; do
-        [[ -n $candidate ]] && command -v "$candidate" >/dev/null || continue
+        command -v "${candidate:-none}" >/dev/null || continue
         version=$("$candidate" --version 2>/dev/null | awk '{print $2}') || continue
         IFS=. read -r major minor _ <<<"$version"
         if [[ $major =~ ^[0-9]+$ && $minor =~ ^[0-9]+$ ]] && ((major > 1 || minor >= 85)); then
@@ -88,7 +89,7 @@ cmake_build() { # source folder, build folder, cmake arguments
     shift 2
     quiet cmake -S "$from" -B "$to" -G Ninja -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS_RELEASE="-O2 -DNDEBUG" \
-        -DCMAKE_INSTALL_PREFIX="$out" -DCMAKE_INSTALL_LIBDIR=lib "$@"
+        -DCMAKE_INSTALL_PREFIX="$stage" -DCMAKE_INSTALL_LIBDIR=lib "$@"
     quiet cmake --build "$to"
     quiet cmake --install "$to"
 }
@@ -110,23 +111,27 @@ curl_options() {
         CURL_USE_LIBPSL=OFF CURL_USE_LIBSSH2=OFF CURL_USE_GSSAPI=OFF \
         CURL_DISABLE_WEBSOCKETS=OFF ENABLE_UNIX_SOCKETS=ON \
         CURL_CA_BUNDLE=none CURL_CA_PATH=none CURL_CA_FALLBACK=OFF \
-        "ZLIB_INCLUDE_DIR=$out/include" "ZLIB_LIBRARY=$out/lib/libz.a"
+        "ZLIB_INCLUDE_DIR=$stage/include" "ZLIB_LIBRARY=$stage/lib/libz.a"
     printf -- '-DCMAKE_C_FLAGS=%s\n' \
         "-ffunction-sections -fdata-sections -fvisibility=hidden -fstack-protector-strong -w"
 }
 
 build() {
-    local options
+    local options part
     command -v "$cc" >/dev/null || die "no C compiler '$cc' (Debian: apt-get install build-essential)"
     command -v ninja >/dev/null || die "no ninja (Debian: apt-get install ninja-build)"
     command -v cmake >/dev/null || die "no cmake (Debian: apt-get install cmake)"
-    rm -rf "$out/obj" "$out/include" "$out/lib"
+    rm -rf "$out/obj" "$stage"
     say "compiling zlib, libuv, llhttp, wslay, yyjson"
     cmake_build "$root/deps" "$out/obj/small" -DABX_SRC="$src"
     say "compiling curl"
     mapfile -t options < <(curl_options)
     cmake_build "$src/curl-sys/curl" "$out/obj/curl" "${options[@]}"
-    rm -rf "$out/obj"
+    for part in include lib; do
+        rm -rf "${out:?}/$part"
+        mv "$stage/$part" "$out/$part"
+    done
+    rm -rf "$out/obj" "$stage"
     build_wanted >"$out/build.stamp"
     say "ready in build/deps"
 }

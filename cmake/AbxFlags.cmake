@@ -6,7 +6,7 @@ set(ABX_C_WARNINGS -Wall -Wextra -Werror -Wshadow -Wformat=2 -Wundef -Wvla -Wpoi
     -Wcast-qual -Wwrite-strings -Wimplicit-fallthrough -Wno-unused-parameter
     -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wno-missing-field-initializers)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    list(APPEND ABX_C_WARNINGS -Wlogical-op -Wduplicated-cond)
+    list(APPEND ABX_C_WARNINGS -Wduplicated-cond)
 endif()
 set(ABX_CXX_WARNINGS -Wall -Wextra -Werror -Wshadow -Wno-unused-parameter)
 

@@ -1,13 +1,12 @@
-# Shared by the scripts of this folder (sourced, not run): output, steps and packages.
-# shellcheck shell=bash
+# Shared by the scripts of this folder (sourced, not run): output, packages, builds.
+# shellcheck shell=bash disable=SC2034
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=$(nproc)
 
+bold='' plain='' # how a header begins and ends
 if [[ -t 1 ]]; then
     bold=$'\e[1m' plain=$'\e[0m'
-else
-    bold='' plain=''
 fi
 
 say() {
@@ -20,9 +19,9 @@ die() {
 }
 
 # What every build needs.
-# shellcheck disable=SC2034
 build_packages=(build-essential cmake ninja-build git ca-certificates libssl-dev libseccomp-dev
     libarchive-dev libtomlplusplus-dev)
+fuzz_packages=(clang libclang-rt-14-dev)
 
 is_debian() {
     [[ -r /etc/os-release ]] || return 1

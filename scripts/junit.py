@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Prints "passed failed skipped" of a JUnit file written by pytest or ctest.
+
+A ctest entry is a cmocka program: its output is read, so that each test of it counts. A program that
+failed without naming a test (a crash, a leak) counts as one failure.
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def cmocka_counts(output):
+    passed = len(re.findall(r"^\[ +OK \]", output, re.M))
+    failed = len(re.findall(r"^\[  FAILED  \] [A-Za-z_]\w*$", output, re.M))
+    skipped = len(re.findall(r"^\[  SKIPPED \] [A-Za-z_]\w*$", output, re.M))
+    return passed, failed, skipped
+
+
+def case_counts(case):
+    bad = case.find("failure") is not None or case.find("error") is not None
+    bad = bad or case.get("status") == "fail"
+    output = case.findtext("system-out") or ""
+    if "[==========]" in output:
+        passed, failed, skipped = cmocka_counts(output)
+        return passed, max(failed, 1) if bad else 0, skipped
+    if bad:
+        return 0, 1, 0
+    if case.find("skipped") is not None or case.get("status") == "notrun":
+        return 0, 0, 1
+    return 1, 0, 0
+
+
+def main():
+    total = [0, 0, 0]
+    for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
+        total = [a + b for a, b in zip(total, case_counts(case))]
+    print(*total)
+
+
+main()

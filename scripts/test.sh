@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# Builds and runs every test: checks, unit tests under the sanitizers, end-to-end tests as root and as an
+# ordinary user, fuzz targets, examples of the documentation. The last line counts them.
+# Usage: scripts/test.sh [STAGE...]     stages: checks tidy unit e2e e2e_user fuzz docs (default: all)
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$root"
+
+test_packages=("${fuzz_packages[@]}" clang-tidy clang-format libcmocka-dev python3 python3-pytest
+    bubblewrap uidmap procps shellcheck)
+fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
+results=$root/build/test
+python=/usr/bin/python3
+passed=0 failed=0 skipped=0
+complete=0 user='' user_copy=''
+pytest_seconds=1500
+[[ -z ${ABX_SOAK:-} ]] || pytest_seconds=14400
+
+# Adds to the counts: passed failed skipped.
+count() {
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+    skipped=$((skipped + $3))
+}
+
+# One check: its name, then the command. 77 means skipped. Output is shown only when it fails.
+check() {
+    local name=$1 log="$results/check.log" rc=0
+    shift
+    "$@" >"$log" 2>&1 </dev/null || rc=$?
+    case $rc in
+    0) count 1 0 0 && say "  ok       $name" ;;
+    77) count 0 0 1 && say "  skipped  $name" ;;
+    *)
+        count 0 1 0
+        say "  FAILED   $name"
+        head -n 60 "$log" | sed 's/^/    /'
+        ;;
+    esac
+}
+
+# Runs a stage with a header and its time.
+stage() {
+    local title=$1 started=$SECONDS
+    shift
+    printf '\n%s== %s%s\n' "$bold" "$title" "$plain"
+    "$@"
+    printf -- '-- %s: %d s\n' "$title" $((SECONDS - started))
+}
+
+packages() {
+    need_packages "${build_packages[@]}" "${test_packages[@]}"
+}
+
+builds() {
+    build_preset release
+    build_preset asan
+    if wanted fuzz || wanted tidy; then
+        build_preset fuzz
+    fi
+}
+
+size_is_small() {
+    local size
+    size=$(stat -c %s build/release/abx)
+    ((size <= 8 * 1024 * 1024)) || {
+        say "build/release/abx has $size bytes, more than 8 MiB"
+        return 1
+    }
+}
+
+checks() {
+    local f
+    check "formatting (scripts/format.sh)" scripts/format.sh --check
+    check "shell scripts (shellcheck)" shellcheck -x scripts/*.sh .ci/run
+    check "size of the program" size_is_small
+    for f in tests/checks/*.sh tests/checks/*.py; do
+        [[ -f $f ]] || continue
+        case $f in
+        *.sh) check "$f" bash "$f" ;;
+        *.py) check "$f" "$python" "$f" ;;
+        esac
+    done
+}
+
+tidy() {
+    check "clang-tidy" "$python" scripts/tidy.py
+}
+
+# The counts of a JUnit file as "passed failed skipped"; none or a broken one is one failure.
+count_junit() {
+    local numbers
+    numbers=$("$python" scripts/junit.py "$1") || numbers="0 1 0"
+    # shellcheck disable=SC2086
+    count $numbers
+}
+
+unit() {
+    local xml="$results/unit.xml" log="$results/unit.log"
+    rm -f "$xml"
+    if ! ctest --preset asan -j "$jobs" --output-junit "$xml" >"$log" 2>&1 </dev/null; then
+        grep -vE '^\[ (RUN|      OK) ' "$log" | tail -n 80
+    fi
+    count_junit "$xml"
+    say "  $("$python" scripts/junit.py "$xml" || true) (passed failed skipped)"
+}
+
+# pytest on a folder: name of the run, then the command in front of python.
+run_pytest() {
+    local name=$1 folder=$2 xml="$results/$1.xml"
+    shift 2
+    rm -f "$xml"
+    timeout "$pytest_seconds" "$@" "$python" -m pytest -q -p no:cacheprovider --junitxml="$xml" "$folder" \
+        </dev/null || true
+    count_junit "$xml"
+}
+
+e2e() {
+    [[ -d tests/e2e ]] || return 0
+    run_pytest e2e tests/e2e env ABX_BUILD="$root/build/release" \
+        ABX_HELPERS="$root/build/release/tests/e2e"
+}
+
+# The same suite as an ordinary user, from a copy that this user can read. Root makes the user, and
+# removes it afterwards.
+e2e_user() {
+    [[ -d tests/e2e ]] || return 0
+    if ((EUID != 0)); then
+        return 0 # e2e has already run as one
+    fi
+    user=abxtest$$
+    user_copy=$(mktemp -d /var/tmp/abx-test.XXXXXX)
+    useradd --create-home --shell /bin/bash "$user"
+    chmod 755 "$user_copy"
+    mkdir -p "$user_copy/build/release"
+    cp -r tests "$user_copy/"
+    cp -rP build/release/abx build/release/libabx.so* build/release/tests "$user_copy/build/release/"
+    chmod -R a+rX "$user_copy"
+    local home
+    home=$(getent passwd "$user" | cut -d: -f6)
+    (
+        cd "$user_copy"
+        install -o "$user" -m 644 /dev/null "$user_copy/e2e_user.xml"
+        timeout "$pytest_seconds" setpriv --reuid "$user" --regid "$user" --init-groups --reset-env \
+            env HOME="$home" PATH="$PATH" PYTHONDONTWRITEBYTECODE=1 \
+            ABX_BUILD="$user_copy/build/release" ABX_HELPERS="$user_copy/build/release/tests/e2e" \
+            ABX_SOAK="${ABX_SOAK:-}" \
+            "$python" -m pytest -q -p no:cacheprovider --junitxml="$user_copy/e2e_user.xml" tests/e2e \
+            </dev/null || true
+    )
+    count_junit "$user_copy/e2e_user.xml"
+    remove_user
+}
+
+remove_user() {
+    [[ -n $user ]] || return 0
+    local pid
+    for pid in $(ps -o pid= -u "$user" 2>/dev/null); do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    userdel --remove "$user" 2>/dev/null || true
+    rm -rf "$user_copy"
+    user=
+}
+
+fuzz() {
+    local target name
+    for target in build/fuzz/tests/fuzz/fuzz_*; do
+        [[ -x $target && ! -d $target ]] || continue
+        name=${target##*/}
+        check "$name, $fuzz_seconds s" scripts/fuzz.sh "$fuzz_seconds" "$name"
+    done
+}
+
+docs() {
+    [[ -d tests/docs ]] || return 0
+    run_pytest docs tests/docs env ABX_BUILD="$root/build/release"
+}
+
+wanted() {
+    ((${#stages[@]} == 0)) && return 0
+    local s
+    for s in "${stages[@]}"; do
+        [[ $s == "$1" ]] && return 0
+    done
+    return 1
+}
+
+main() {
+    local s
+    stages=("$@")
+    mkdir -p "$results"
+    stage "packages" packages
+    stage "builds (release, asan, fuzz)" builds
+    for s in checks tidy unit e2e e2e_user fuzz docs; do
+        if wanted "$s"; then
+            stage "$s" "$s"
+        fi
+    done
+    complete=1
+}
+
+# Always the end: the throwaway user goes, the counts are printed. A stage that broke off is a failure;
+# so is a skip, a hole that nobody chose.
+finish() {
+    local code=$?
+    remove_user
+    ((complete)) || failed=$((failed + 1))
+    ((passed + failed > 0)) || failed=1
+    printf '\nwhole run: %d s\n' "$SECONDS"
+    printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+    ((failed == 0 && skipped == 0)) || exit 1
+    exit "$code"
+}
+
+trap finish EXIT
+main "$@"

@@ -1,0 +1,199 @@
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t read_ms(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t abx_now_mono_ms(void)
+{
+    return read_ms(CLOCK_MONOTONIC);
+}
+uint64_t abx_now_boot_ms(void)
+{
+    return read_ms(CLOCK_BOOTTIME);
+}
+int64_t abx_now_wall_ms(void)
+{
+    return (int64_t)read_ms(CLOCK_REALTIME);
+}
+
+void abx_format_rfc3339(int64_t wall_ms, char out[ABX_RFC3339_SIZE])
+{
+    int64_t ms = wall_ms % 1000;
+    time_t seconds = (time_t)(wall_ms / 1000);
+    if (ms < 0) {
+        ms += 1000;
+        seconds--;
+    }
+    struct tm tm;
+    if (!gmtime_r(&seconds, &tm) || tm.tm_year > 8099 || tm.tm_year < -1900) {
+        snprintf(out, ABX_RFC3339_SIZE, "9999-12-31T23:59:59Z");
+        return;
+    }
+    size_t n = strftime(out, ABX_RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (ms)
+        n += (size_t)snprintf(out + n, ABX_RFC3339_SIZE - n, ".%03d", (int)ms);
+    snprintf(out + n, ABX_RFC3339_SIZE - n, "Z");
+}
+
+/* n digits at *p as a number in [low, high]; moves *p on. */
+static int digits(const char **p, int n, int low, int high, int *out)
+{
+    int value = 0;
+    for (int i = 0; i < n; i++, (*p)++) {
+        if (!isdigit((unsigned char)**p))
+            return -1;
+        value = value * 10 + (**p - '0');
+    }
+    *out = value;
+    return value >= low && value <= high ? 0 : -1;
+}
+
+static int one_of(const char **p, const char *set)
+{
+    if (!**p || !strchr(set, **p))
+        return -1;
+    (*p)++;
+    return 0;
+}
+
+static int parse_zone(const char **p, int *offset_s)
+{
+    *offset_s = 0;
+    if (**p == 'Z' || **p == 'z') {
+        (*p)++;
+        return 0;
+    }
+    int sign = **p == '-' ? -1 : 1, hours, minutes;
+    if (one_of(p, "+-") < 0 || digits(p, 2, 0, 23, &hours) < 0 || one_of(p, ":") < 0 ||
+        digits(p, 2, 0, 59, &minutes) < 0)
+        return -1;
+    *offset_s = sign * (hours * 3600 + minutes * 60);
+    return 0;
+}
+
+int abx_parse_rfc3339(const char *s, int64_t *wall_ms)
+{
+    struct tm tm = {0};
+    const char *p = s;
+    int ms = 0, offset;
+    if (digits(&p, 4, 0, 9999, &tm.tm_year) < 0 || one_of(&p, "-") < 0 ||
+        digits(&p, 2, 1, 12, &tm.tm_mon) < 0 || one_of(&p, "-") < 0 ||
+        digits(&p, 2, 1, 31, &tm.tm_mday) < 0 || one_of(&p, "Tt ") < 0 ||
+        digits(&p, 2, 0, 23, &tm.tm_hour) < 0 || one_of(&p, ":") < 0 ||
+        digits(&p, 2, 0, 59, &tm.tm_min) < 0 || one_of(&p, ":") < 0 ||
+        digits(&p, 2, 0, 60, &tm.tm_sec) < 0)
+        return -1;
+    if (*p == '.') {
+        int weight = 100;
+        if (!isdigit((unsigned char)*++p))
+            return -1;
+        for (; isdigit((unsigned char)*p); p++, weight /= 10)
+            ms += (*p - '0') * weight;
+    }
+    if (parse_zone(&p, &offset) < 0 || *p)
+        return -1;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    *wall_ms = ((int64_t)timegm(&tm) - offset) * 1000 + ms;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    uint64_t ms;
+} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+
+static bool take_unit(const char **p, uint64_t *ms)
+{
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        size_t n = strlen(units[i].name);
+        bool ends = !isalpha((unsigned char)(*p)[n < strlen(*p) ? n : strlen(*p)]);
+        if (strncmp(*p, units[i].name, n) == 0 && ends) {
+            *p += n;
+            *ms = units[i].ms;
+            return true;
+        }
+    }
+    return false;
+}
+
+int abx_parse_duration(const char *s, uint64_t *ms)
+{
+    if (strcmp(s, "none") == 0 || strcmp(s, "0") == 0) {
+        *ms = ABX_FOREVER;
+        return 0;
+    }
+    if (!*s)
+        return -1;
+    uint64_t total = 0;
+    const char *p = s;
+    while (*p) {
+        uint64_t value = 0, unit = 1000;
+        if (!isdigit((unsigned char)*p))
+            return -1;
+        for (; isdigit((unsigned char)*p); p++) {
+            value = value * 10 + (uint64_t)(*p - '0');
+            if (value > 1000000000000ULL)
+                return -1;
+        }
+        bool bare = *p == 0 && total == 0;
+        if (!bare && !take_unit(&p, &unit))
+            return -1;
+        if (__builtin_mul_overflow(value, unit, &value) ||
+            __builtin_add_overflow(total, value, &total) || total > (uint64_t)INT64_MAX / 2)
+            return -1;
+    }
+    *ms = total == 0 ? ABX_FOREVER : total;
+    return 0;
+}
+
+void abx_format_duration(uint64_t ms, char out[32])
+{
+    if (ms == ABX_FOREVER) {
+        snprintf(out, 32, "none");
+        return;
+    }
+    if (ms < 1000) {
+        snprintf(out, 32, "%dms", (int)ms);
+        return;
+    }
+    uint64_t s = ms / 1000;
+    unsigned long long d = s / 86400, h = s / 3600 % 24, m = s / 60 % 60;
+    if (d)
+        snprintf(out, 32, h ? "%llud%lluh" : "%llud", d, h);
+    else if (h)
+        snprintf(out, 32, m ? "%lluh%llum" : "%lluh", h, m);
+    else if (m)
+        snprintf(out, 32, s % 60 ? "%llum%llus" : "%llum", m, (unsigned long long)(s % 60));
+    else
+        snprintf(out, 32, "%llus", (unsigned long long)s);
+}
+
+void abx_format_relative(int64_t wall_ms, int64_t now_wall_ms, char out[32])
+{
+    int64_t diff = wall_ms - now_wall_ms;
+    uint64_t s = (uint64_t)(diff < 0 ? -diff : diff) / 1000;
+    unsigned long long n = s;
+    const char *unit = "s";
+    if (s >= 172800) {
+        n = s / 86400;
+        unit = "d";
+    } else if (s >= 7200) {
+        n = s / 3600;
+        unit = "h";
+    } else if (s >= 120) {
+        n = s / 60;
+        unit = "m";
+    }
+    snprintf(out, 32, diff < 0 ? "%llu%s ago" : "in %llu%s", n, unit);
+}

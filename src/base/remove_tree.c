@@ -1,0 +1,137 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+/* Depth is bounded by the descriptors that one walk may hold: deeper trees are first moved up. */
+#define MAX_DEPTH 200
+
+static void note(abx_error **err, int e, const char *name)
+{
+    if (e != ENOENT)
+        abx_fail_errno(err, ABX_ERR_FILE, e, "cannot remove '%s'", name);
+}
+
+/* Open a folder for reading; a mode that forbids it is changed (names inside are hostile: no link is
+ * followed). */
+static int open_folder(int dirfd, const char *name)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(dirfd, name, flags);
+    if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
+        fd = openat(dirfd, name, flags);
+    return fd;
+}
+
+static bool is_dots(const char *s)
+{
+    return s[0] == '.' && (s[1] == 0 || (s[1] == '.' && s[2] == 0));
+}
+
+static int remove_at(int top, int dirfd, const char *name, int depth, abx_error **err);
+
+/* Empty an open folder (fd is taken over). 0 when something below was moved up to `top`, else 1. */
+static void empty_folder(int top, int fd, int depth, abx_error **err)
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        note(err, errno, ".");
+        close(fd);
+        return;
+    }
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(dir);
+        if (!entry)
+            break;
+        if (!is_dots(entry->d_name))
+            remove_at(top, dirfd(dir), entry->d_name, depth + 1, err);
+    }
+    closedir(dir);
+}
+
+static int remove_folder(int top, int dirfd, const char *name, int depth, abx_error **err)
+{
+    if (depth >= MAX_DEPTH) {
+        static const char prefix[] = ".deep";
+        char up[32];
+        struct stat st;
+        if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return -1;
+        ABX_AUTO_FREE char *moved = abx_format("%s%llx", prefix, (unsigned long long)st.st_ino);
+        strncpy(up, moved, sizeof(up) - 1);
+        up[sizeof(up) - 1] = 0;
+        if (renameat(dirfd, name, top, up) < 0) {
+            note(err, errno, name);
+            return -1;
+        }
+        return 0;
+    }
+    int fd = open_folder(dirfd, name);
+    if (fd < 0) {
+        note(err, errno, name);
+        return -1;
+    }
+    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        (void)fchmod(fd, 0700);
+    empty_folder(top, fd, depth, err);
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+        note(err, errno, name);
+        return -1;
+    }
+    return 0;
+}
+
+static int remove_at(int top, int dirfd, const char *name, int depth, abx_error **err)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM && errno != EACCES) {
+        note(err, errno, name);
+        return -1;
+    }
+    return remove_folder(top, dirfd, name, depth, err);
+}
+
+int abx_remove_tree_at(int dirfd, const char *name, abx_error **err)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    abx_error *why = NULL;
+    int top = open_folder(dirfd, name);
+    if (top < 0) {
+        note(err, errno, name);
+        return -1;
+    }
+    if (faccessat(top, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        (void)fchmod(top, 0700);
+    /* Each pass removes MAX_DEPTH levels; what was deeper has come up and is met by the next one. */
+    int rc = -1;
+    for (int pass = 0; pass < 100000 && rc < 0; pass++) {
+        abx_error_free(ABX_TAKE(why));
+        int again = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (again < 0)
+            break;
+        empty_folder(top, again, 0, &why);
+        rc = unlinkat(dirfd, name, AT_REMOVEDIR);
+        if (rc < 0 && errno == ENOENT)
+            rc = 0;
+        if (rc < 0 && (errno != ENOTEMPTY || why))
+            break;
+    }
+    int e = errno;
+    close(top);
+    if (rc == 0) {
+        abx_error_free(why);
+        return 0;
+    }
+    if (why)
+        return abx_error_take(err, why);
+    return abx_fail_errno(err, ABX_ERR_FILE, e, "cannot remove '%s'", name);
+}

@@ -1,0 +1,36 @@
+/* A child process on a libuv loop, started by our own spawn and awaited by its pidfd: no SIGCHLD, no
+ * signal handler, so a library may use it. The child gets exactly the three standard descriptors and one
+ * more (fd 3) if asked, an environment from a list, its own process group, default signal actions and
+ * an empty mask. */
+#ifndef ABX_NET_CHILD_H
+#define ABX_NET_CHILD_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+typedef struct abx_child abx_child;
+
+typedef struct abx_child_options {
+    const char *path;  /* program, looked up on PATH of envp when without '/' */
+    char *const *argv; /* NULL at the end */
+    char *const *envp; /* the whole environment, NULL at the end */
+    const char *cwd;   /* or NULL */
+    int stdio[3];      /* descriptors that become 0, 1, 2 (borrowed); -1: /dev/null */
+    int fd3;           /* becomes descriptor 3 (borrowed); -1: none */
+    /* Once, on the loop, when the child has ended and was reaped. status as of waitpid. */
+    void (*on_exit)(abx_child *c, int status, void *data);
+    void *data;
+} abx_child_options;
+
+/* Returns 0 and *out; -1 and *err also when exec fails (the cause is told). */
+int abx_child_start(uv_loop_t *loop, const abx_child_options *options, abx_child **out,
+                    abx_error **err);
+pid_t abx_child_pid(const abx_child *c);
+/* Signal the whole process group. */
+void abx_child_signal(abx_child *c, int sig);
+/* Forget the child: on_exit will not run; it is reaped in the background when it ends. */
+void abx_child_release(abx_child *c);
+
+#endif

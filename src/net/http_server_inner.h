@@ -1,0 +1,222 @@
+/* What the files of the HTTP server share; nobody else includes it.
+ *
+ *   http_server.c    listeners, connection limits, time limits, closing
+ *   http_conn.c      one connection: its socket, its queue of bytes to send, when to read, its end
+ *   http_parse.c     bytes in: llhttp and the steps of a request
+ *   http_exchange.c  what a handler asks about a request
+ *   http_answer.c    what a handler sends back
+ *   http_ws.c, http_sse.c
+ *
+ * Re-entrance: calls of the public interface never run a handler and never free anything. They change
+ * state, try to send, and put the connection on the server's pending list. Handlers run, and memory goes,
+ * only in abx__conn_settle, which is called at the end of each event of the connection and, for the
+ * pending list, right before the loop waits. */
+#ifndef ABX_NET_HTTP_SERVER_INNER_H
+#define ABX_NET_HTTP_SERVER_INNER_H
+
+#include <llhttp.h>
+#include <stdint.h>
+#include <uv.h>
+#include <wslay/wslay.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/http_server.h"
+
+enum {
+    ABX__SCRATCH_SIZE = 64 * 1024, /* one read */
+    ABX__HIGH_MARK = 256 * 1024,  /* bytes that wait for a peer before the writer is told to hold */
+    ABX__LOW_MARK = 64 * 1024,    /* and when it may go on */
+    ABX__DRAIN_LIMIT = 64 * 1024, /* of an unwanted body; beyond, the connection ends */
+    ABX__LINGER_MS = 2000         /* how long a refused sender may still push */
+};
+
+typedef struct abx__link {
+    struct abx__link *prev, *next;
+} abx__link;
+
+static inline void abx__link_init(abx__link *l)
+{
+    l->prev = l->next = l;
+}
+static inline bool abx__link_alone(const abx__link *l)
+{
+    return l->next == l;
+}
+static inline void abx__link_remove(abx__link *l)
+{
+    l->prev->next = l->next;
+    l->next->prev = l->prev;
+    abx__link_init(l);
+}
+static inline void abx__link_append(abx__link *list, abx__link *l)
+{
+    l->prev = list->prev;
+    l->next = list;
+    list->prev->next = l;
+    list->prev = l;
+}
+#define ABX__OF(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
+
+/* A connection waits for at most one of these; each has one list in the order of the deadlines. */
+typedef enum abx__wait {
+    ABX__WAIT_NONE,
+    ABX__WAIT_IDLE,
+    ABX__WAIT_HEAD,
+    ABX__WAIT_STALL,
+    ABX__WAIT_LINGER,
+    ABX__WAIT_COUNT
+} abx__wait;
+
+typedef struct abx__conn abx__conn;
+typedef struct abx__listener abx__listener;
+
+struct abx_http_server {
+    uv_loop_t *loop;
+    abx_http_server_options options;
+    abx_on_request on_request;
+    void *data;
+    char *server_line; /* "Server: NAME\r\n" or "" */
+    uint8_t *scratch;
+    abx__link conns;
+    abx__link pending;
+    abx__link waits[ABX__WAIT_COUNT];
+    abx__listener *listeners;
+    abx_exchange *spare; /* one exchange kept for the next request */
+    size_t conn_count;
+    size_t exchange_count;
+    uv_timer_t timer;
+    uv_prepare_t prepare; /* runs the pending list */
+    int open_handles;     /* timer, prepare, listeners */
+    int64_t date_second;
+    char date[48]; /* "Date: …\r\n" of date_second */
+    bool closing;
+    bool close_rest;  /* timer and prepare are being closed */
+    bool accept_held; /* out of descriptors: listeners wait */
+    void (*closed)(void *data);
+    void *closed_data;
+};
+
+struct abx__conn {
+    abx_http_server *server;
+    abx__link link; /* server->conns */
+    abx__link pending;
+    abx__link wait_link;
+    uint64_t deadline; /* of the wait, loop time in ms */
+    uv_poll_t poll;
+    llhttp_t parser;
+    abx_exchange *x;
+    uint8_t *out; /* bytes that the kernel did not take yet: [out_at, out_len) */
+    size_t out_at, out_len, out_cap;
+    uint8_t *carry; /* bytes that were read but not parsed yet */
+    size_t carry_at, carry_len;
+    void (*on_gone)(void *data);
+    void *gone_data;
+    int fd;
+    int mask; /* what poll watches; -1: not started */
+    uint8_t wait;
+    uint8_t event;        /* why llhttp paused: abx__event */
+    bool eof;             /* everything was read and the peer sends no more */
+    bool half;            /* the peer sends no more, perhaps with bytes still unread */
+    bool dead;            /* cut it off */
+    bool reset;           /* … by a reset */
+    bool keep;            /* another request may follow this one */
+    bool kick;            /* parse on, even without bytes */
+    bool linger;          /* all is said: drop what comes until the peer closes */
+    bool finished;        /* the handle is closing */
+    bool sent, received;  /* bytes moved since the clock was last looked at */
+    uint16_t fail_status; /* the request is refused with this */
+};
+
+typedef enum abx__event {
+    ABX__EVENT_NONE,
+    ABX__EVENT_HEAD,
+    ABX__EVENT_BODY_HELD,
+    ABX__EVENT_DONE
+} abx__event;
+
+struct abx_exchange {
+    abx__conn *conn;
+    abx_exchange_handlers on;
+    void *data;
+    /* Text of the head: target, name, value, name, value, … each with a 0. */
+    char *head;
+    size_t head_len, head_cap, piece_at;
+    size_t field_count;
+    abx_http_headers headers; /* items point into head */
+    const char *target;
+    char *path; /* a copy when there is a query, else target */
+    const char *query;
+    int64_t content_length;
+    uint64_t body_seen, body_max;
+    size_t collect_max;
+    void (*collect_cb)(abx_exchange *x, const uint8_t *bytes, size_t n, void *data);
+    void *collect_data;
+    abx_buf collected;
+    int64_t out_left; /* of the announced length; -1: chunked or until the end */
+    size_t trailer_bytes;
+    struct abx__ws *ws;
+    bool dispatched; /* on_request ran */
+    bool body_done;
+    bool end_told; /* on_body_end or the collector ran */
+    bool paused;
+    bool head_sent;
+    bool chunked;
+    bool no_body; /* HEAD, 204, 304 */
+    bool ended;
+    bool over_high; /* a write returned 0, on_writable is owed */
+    bool expects_100;
+    bool eof_told;
+    bool is_sse;
+};
+
+/* http_conn.c */
+int abx__conn_open(abx_http_server *s, int fd, void (*on_gone)(void *data), void *data,
+                   abx_error **err);
+void abx__conn_kill(abx__conn *c, bool reset); /* marks only */
+void abx__conn_pend(abx__conn *c);             /* settle before the loop waits */
+void abx__conn_settle(abx__conn *c);           /* c may be gone afterwards */
+/* Send these pieces, or keep what the kernel does not take. */
+void abx__conn_send(abx__conn *c, const struct iovec *pieces, int count);
+void abx__conn_queue(abx__conn *c, const void *bytes, size_t n); /* keep for the next send */
+static inline size_t abx__conn_backlog(const abx__conn *c)
+{
+    return c->out_len - c->out_at;
+}
+
+/* http_server.c */
+void abx__wait_set(abx__conn *c, abx__wait wait); /* (re)start this clock */
+void abx__server_conn_gone(abx_http_server *s);
+const char *abx__server_date(abx_http_server *s);
+
+/* http_parse.c */
+extern const llhttp_settings_t abx__parse_settings;
+/* Take these bytes through parser, handlers or frames; what must wait is carried by the connection. */
+void abx__conn_feed(abx__conn *c, const uint8_t *bytes, size_t n);
+bool abx__conn_can_parse(const abx__conn *c);
+
+/* http_exchange.c */
+abx_exchange *abx__exchange_new(abx__conn *c);
+void abx__exchange_recycle(abx_exchange *x);
+void abx__exchange_close(abx_exchange *x, bool complete); /* runs on_close, x is gone */
+int abx__exchange_read_head(abx_exchange *x);             /* 0, or the status that refuses it */
+void abx__exchange_body(abx_exchange *x, const uint8_t *bytes, size_t n);
+void abx__exchange_body_end(abx_exchange *x);
+
+/* http_answer.c */
+void abx__answer_refuse(abx__conn *c,
+                        int status); /* a plain answer by the server itself, then the end */
+const char *abx__status_text(int status);
+
+/* http_ws.c */
+void abx__ws_feed(abx__conn *c, const uint8_t *bytes, size_t n);
+void abx__ws_settle(abx__conn *c);
+bool abx__ws_wants_read(const abx__conn *c);
+void abx__ws_free(struct abx__ws *ws);
+void abx__ws_closed(abx_exchange *x);
+
+/* http_sse.c */
+void abx__sse_peer_eof(abx_exchange *x);
+
+#endif

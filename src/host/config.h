@@ -1,0 +1,66 @@
+/* Settings: each found by flag, environment, profile, project file, user file, system file, default, in that order;
+ * with its source. TOML, read through one shim (host/toml.h); an unknown key, a wrong type or a duplicate is an error
+ * with file, line, what was found and the nearest known key.
+ *
+ * Known settings (settings.def): provider, profile, output, timeout, command_timeout?, …; [providers.ID] common keys
+ * (api_key, api_url, domain, access_key_id, access_key_secret) and options; [profiles.NAME] of the same shape. */
+#ifndef ABX_HOST_CONFIG_H
+#define ABX_HOST_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+typedef struct abx_config abx_config;
+
+typedef enum abx_source {
+    ABX_SOURCE_DEFAULT,
+    ABX_SOURCE_SYSTEM,
+    ABX_SOURCE_USER,
+    ABX_SOURCE_PROJECT,
+    ABX_SOURCE_PROFILE,
+    ABX_SOURCE_ENV,
+    ABX_SOURCE_FLAG
+} abx_source;
+
+typedef struct abx_config_options {
+    const char *home;        /* of all state: HOME/config.toml, HOME/trust/ */
+    const char *cwd;         /* where the search for abx.toml begins; NULL: none */
+    const char *system_file; /* NULL: /etc/abx/config.toml */
+    const char
+        *file; /* --config FILE or ABX_CONFIG instead of HOME/config.toml; must exist; or NULL */
+    const char *profile;    /* --profile, or NULL: ABX_PROFILE, then the setting */
+    const char *const *env; /* the environment, "K=V", NULL at the end; NULL: none */
+} abx_config_options;
+
+int abx_config_open(const abx_config_options *options, abx_config **out, abx_error **err);
+void abx_config_free(abx_config *config);
+/* A flag of the command line sets a value (checked). */
+int abx_config_set_flag(abx_config *config, const char *key, const char *value, abx_error **err);
+
+/* The value as text (borrowed until the config changes), NULL if there is none and no default. *source and *where
+ * ("flag --provider", "ABX_PROVIDER", "FILE:LINE") are set when not NULL. key: "provider", "output", … or
+ * "providers.ID.KEY". References ("env:NAME", "file:PATH") of secret keys are resolved by abx_config_secret only. */
+const char *abx_config_get(abx_config *config, const char *key, abx_source *source,
+                           const char **where);
+/* A common key of a provider with references resolved; owned by the caller; NULL without one (no error) or with *err. */
+char *abx_config_secret(abx_config *config, const char *provider, const char *key, abx_error **err);
+/* The options of a provider as an object (never NULL): [providers.ID] beside the common keys, -O flags over them. */
+yyjson_doc *abx_config_provider_options(abx_config *config, const char *provider, abx_error **err);
+int abx_config_set_option(abx_config *config, const char *key_value,
+                          abx_error **err); /* -O key=value */
+
+/* {"settings":[{"key","value","source","where"}…]}; secrets show at most their last four characters. */
+yyjson_doc *abx_config_list(abx_config *config);
+/* Write or remove a key in the user's file: atomic, comments kept, checked before. Modes 0600. */
+int abx_config_write(abx_config *config, const char *key, const char *value, abx_error **err);
+int abx_config_unset(abx_config *config, const char *key, abx_error **err);
+const char *abx_config_user_path(abx_config *config);
+/* The project's file, or NULL; whether the user trusts its present content. */
+const char *abx_config_project_path(abx_config *config, bool *trusted);
+int abx_config_trust(abx_config *config,
+                     abx_error **err); /* remember the digest of the project's file */
+
+#endif

@@ -1,0 +1,51 @@
+/* What every door calls. The host turns a call into a call of the right provider: it finds the sandbox in the
+ * ledger, chooses and opens the provider, checks parameters and features (the gate), keeps the ledger, and hands
+ * the call to the adapter. Threads: the loop's. */
+#ifndef ABX_HOST_HOST_H
+#define ABX_HOST_HOST_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "host/adapter.h"
+#include "host/config.h"
+#include "ops/call.h"
+
+typedef struct abx_host abx_host;
+
+typedef struct abx_host_options {
+    uv_loop_t *loop;
+    const char *home;                   /* from abx_home_open; copied */
+    abx_config *config;                 /* borrowed until close */
+    const abx_adapter *const *adapters; /* NULL at the end; borrowed (static) */
+    bool may_fork;                      /* a one-shot program without threads and secrets */
+    const char *self;                   /* command line that starts this program again, or NULL */
+    const abx_log *log;
+} abx_host_options;
+
+int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **err);
+/* Close all providers, then cb(data) on the loop. Calls must have ended or are cancelled. */
+void abx_host_close(abx_host *host, void (*cb)(void *data), void *data);
+
+/* Start a call (made by abx_call_new). 0: its on_end will come. -1: *err; the call was not started and is
+ * still the caller's (abx_call_discard). A sandboxId may be an id, a name or a prefix of an id of 4 characters or
+ * more; sandbox.create takes the provider from the configuration, everything else from the ledger; operations
+ * without a sandbox (list, gc, doctor) from `provider` below, else the configuration. */
+int abx_host_start(abx_host *host, abx_call *call, abx_error **err);
+/* The same for a given provider id (list over all providers). */
+int abx_host_start_at(abx_host *host, const char *provider, abx_call *call, abx_error **err);
+
+/* The id of the provider that the next create would use, and where that choice comes from. */
+const char *abx_host_provider(abx_host *host, const char **source);
+/* The provider ids that this program knows, NULL at the end; borrowed. */
+const char *const *abx_host_providers(abx_host *host);
+/* Full id for an id, a name or a prefix: 0 and *id, *provider (owned by the caller, provider may be NULL), or -1
+ * and SANDBOX_NOT_FOUND, or CONFLICT (ambiguous, with the candidates). */
+int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err);
+/* {"id", "features": {…}, …} of a provider, without opening a connection. */
+yyjson_doc *abx_host_describe(abx_host *host, const char *provider, abx_error **err);
+
+#endif

@@ -1,7 +1,15 @@
 # cmake --install build/release [--prefix DIR]
 if(TARGET abx)
     install(TARGETS abx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL
+    # The program writes its own manual pages, from the table that also makes its help.
+    install(CODE "
+        file(MAKE_DIRECTORY \"${CMAKE_BINARY_DIR}/man\")
+        execute_process(COMMAND \"${CMAKE_BINARY_DIR}/abx\" help --man \"${CMAKE_BINARY_DIR}/man\"
+            RESULT_VARIABLE rc OUTPUT_QUIET)
+        if(NOT rc EQUAL 0)
+            message(FATAL_ERROR \"abx help --man failed\")
+        endif()")
+    install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
         FILES_MATCHING PATTERN "*.1")
 endif()
 if(TARGET libabx)

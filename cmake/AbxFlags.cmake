@@ -7,6 +7,8 @@ set(ABX_C_WARNINGS -Wall -Wextra -Werror -Wshadow -Wformat=2 -Wundef -Wvla -Wpoi
     -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wno-missing-field-initializers)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     list(APPEND ABX_C_WARNINGS -Wduplicated-cond)
+else()
+    list(APPEND ABX_C_WARNINGS -Wno-format-nonliteral)
 endif()
 set(ABX_CXX_WARNINGS -Wall -Wextra -Werror -Wshadow -Wno-unused-parameter)
 

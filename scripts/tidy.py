@@ -37,7 +37,8 @@ def tidy(entry):
     )
     if run.returncode == 0:
         stamp.touch()
-    return run.returncode, run.stdout
+    findings = [line for line in run.stdout.splitlines() if ": error: " in line]
+    return run.returncode, "\n".join(findings).replace(str(ROOT) + "/", "") or run.stdout
 
 
 def main():

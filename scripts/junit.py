@@ -12,8 +12,8 @@ import xml.etree.ElementTree as ElementTree
 
 def cmocka_counts(output):
     passed = len(re.findall(r"^\[ +OK \]", output, re.M))
-    failed = len(re.findall(r"^\[  FAILED  \] [A-Za-z_]\w*$", output, re.M))
-    skipped = len(re.findall(r"^\[  SKIPPED \] [A-Za-z_]\w*$", output, re.M))
+    failed = len(set(re.findall(r"^\[  FAILED  \] [A-Za-z_]\w*$", output, re.M)))
+    skipped = len(set(re.findall(r"^\[  SKIPPED \] [A-Za-z_]\w*$", output, re.M)))
     return passed, failed, skipped
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Formats the C and C++ of src, include and tests. With --check it only says what differs (code 1).
+# Formats the C and C++ of src, include and tests. With --check it only names the files that differ, and
+# ends with code 1 if there are any.
 # Usage: scripts/format.sh [--check] [FILE...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-mode=(-i)
+check=0
 if [[ ${1:-} == --check ]]; then
-    mode=(--dry-run -Werror --ferror-limit=3)
+    check=1
     shift
 fi
 tool=clang-format
@@ -15,6 +16,18 @@ command -v clang-format-14 >/dev/null && tool=clang-format-14
 files=("$@")
 if ((${#files[@]} == 0)); then
     mapfile -d '' files < <(find src include tests -type f \
-        \( -name '*.c' -o -name '*.h' -o -name '*.cpp' \) -print0 | sort -z)
+        \( -name '*.c' -o -name '*.h' -o -name '*.cpp' \) -print0 2>/dev/null | sort -z)
 fi
-((${#files[@]} == 0)) || "$tool" "${mode[@]}" "${files[@]}"
+((${#files[@]} > 0)) || exit 0
+if ((check == 0)); then
+    exec "$tool" -i "${files[@]}"
+fi
+
+bad=0
+for file in "${files[@]}"; do
+    if ! "$tool" --dry-run -Werror "$file" 2>/dev/null; then
+        printf '%s: not formatted (scripts/format.sh %s)\n' "$file" "$file"
+        bad=1
+    fi
+done
+exit "$bad"

@@ -1,0 +1,52 @@
+#include "e2b/message_inner.h"
+
+#include "base/json.h"
+
+static yyjson_doc *finish(yyjson_mut_doc *doc, yyjson_mut_val *root)
+{
+    yyjson_mut_doc_set_root(doc, root);
+    return abx_json_freeze(doc);
+}
+
+yyjson_doc *abx_e2b_decode(abx_e2b_msg msg, abx_e2b_codec codec, const void *bytes, size_t n,
+                           abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT doc = abx_mut_new(&root);
+    if (codec == ABX_E2B_PROTO) {
+        root = abx__e2b_read_proto(msg, bytes, n, doc, err);
+        return root ? finish(doc, root) : NULL;
+    }
+    ABX_AUTO_JSON tree =
+        abx_json_parse(bytes, n, ABX_ERR_BACKEND_ANSWER, abx__e2b_msg_name(msg), err);
+    if (!tree)
+        return NULL;
+    root = abx__e2b_normal(msg, yyjson_doc_get_root(tree), false, false, doc,
+                           ABX_ERR_BACKEND_ANSWER, err);
+    return root ? finish(doc, root) : NULL;
+}
+
+int abx_e2b_encode(abx_e2b_msg msg, abx_e2b_codec codec, yyjson_val *tree, abx_buf *out,
+                   abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT doc = abx_mut_new(&root);
+    root = abx__e2b_normal(msg, tree, true, codec == ABX_E2B_JSON, doc, ABX_ERR_INTERNAL, err);
+    if (!root)
+        return -1;
+    int rc = codec == ABX_E2B_JSON ? abx_json_write_mut(root, out)
+                                   : abx__e2b_write_proto(msg, root, out);
+    if (rc < 0)
+        return abx_fail(err, ABX_ERR_TOO_LARGE, "'%s' is larger than %zu bytes",
+                        abx__e2b_msg_name(msg), out->max);
+    return 0;
+}
+
+int abx_e2b_encode_mut(abx_e2b_msg msg, abx_e2b_codec codec, yyjson_mut_val *tree, abx_buf *out,
+                       abx_error **err)
+{
+    ABX_AUTO_JSON copy = yyjson_mut_val_imut_copy(tree, NULL);
+    if (!copy)
+        return abx_fail(err, ABX_ERR_INTERNAL, "'%s' is no tree", abx__e2b_msg_name(msg));
+    return abx_e2b_encode(msg, codec, yyjson_doc_get_root(copy), out, err);
+}

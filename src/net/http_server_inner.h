@@ -16,6 +16,7 @@
 
 #include <llhttp.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include <uv.h>
 #include <wslay/wslay.h>
 
@@ -58,6 +59,11 @@ static inline void abx__link_append(abx__link *list, abx__link *l)
     list->prev = l;
 }
 #define ABX__OF(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
+
+static inline struct iovec abx__piece(const void *bytes, size_t n)
+{
+    return (struct iovec){(void *)(uintptr_t)bytes, n}; /* only read */
+}
 
 /* A connection waits for at most one of these; each has one list in the order of the deadlines. */
 typedef enum abx__wait {
@@ -199,6 +205,7 @@ bool abx__conn_can_parse(const abx__conn *c);
 /* http_exchange.c */
 abx_exchange *abx__exchange_new(abx__conn *c);
 void abx__exchange_recycle(abx_exchange *x);
+void abx__exchange_free(abx_exchange *x);                 /* of a recycled one */
 void abx__exchange_close(abx_exchange *x, bool complete); /* runs on_close, x is gone */
 int abx__exchange_read_head(abx_exchange *x);             /* 0, or the status that refuses it */
 void abx__exchange_body(abx_exchange *x, const uint8_t *bytes, size_t n);

@@ -1,0 +1,385 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/http_server_inner.h"
+
+enum { ACCEPT_BATCH = 64, ACCEPT_RETRY_MS = 100 };
+
+struct abx__listener {
+    abx_http_server *server;
+    abx__listener *next;
+    uv_poll_t poll;
+    int fd;
+};
+
+/* --- time limits -------------------------------------------------------------------------------- */
+
+static uint64_t wait_length(const abx_http_server *s, abx__wait wait)
+{
+    switch (wait) {
+    case ABX__WAIT_IDLE: return s->options.idle_timeout_ms;
+    case ABX__WAIT_HEAD: return s->options.head_timeout_ms;
+    case ABX__WAIT_STALL:
+        return s->options.stall_timeout_ms ? s->options.stall_timeout_ms : ABX_FOREVER;
+    case ABX__WAIT_LINGER: return ABX__LINGER_MS;
+    default: return ABX_FOREVER;
+    }
+}
+
+static void on_timer(uv_timer_t *t);
+
+/* Fire at the nearest deadline. A later deadline at the head of a list does not touch a timer that is
+ * already running: it fires once for nothing and is set again. */
+static void timer_arm(abx_http_server *s)
+{
+    uint64_t next = s->accept_held ? uv_now(s->loop) + ACCEPT_RETRY_MS : ABX_FOREVER;
+
+    for (int w = ABX__WAIT_NONE + 1; w < ABX__WAIT_COUNT; w++) {
+        if (abx__link_alone(&s->waits[w]))
+            continue;
+        abx__conn *c = ABX__OF(s->waits[w].next, abx__conn, wait_link);
+        if (c->deadline < next)
+            next = c->deadline;
+    }
+    if (next == ABX_FOREVER || s->close_rest)
+        return;
+    uint64_t now = uv_now(s->loop);
+    uv_timer_start(&s->timer, on_timer, next > now ? next - now : 0, 0);
+}
+
+void abx__wait_set(abx__conn *c, abx__wait wait)
+{
+    abx_http_server *s = c->server;
+    uint64_t length = wait_length(s, wait);
+
+    abx__link_remove(&c->wait_link);
+    c->wait = (uint8_t)wait;
+    if (length == ABX_FOREVER)
+        return;
+    c->deadline = uv_now(s->loop) + length;
+    abx__link_append(&s->waits[wait], &c->wait_link);
+    if (!uv_is_active((uv_handle_t *)&s->timer) ||
+        uv_now(s->loop) + uv_timer_get_due_in(&s->timer) > c->deadline)
+        timer_arm(s);
+}
+
+static void wait_over(abx__conn *c)
+{
+    abx__wait wait = (abx__wait)c->wait;
+
+    abx__link_remove(&c->wait_link);
+    c->wait = ABX__WAIT_NONE;
+    if (wait == ABX__WAIT_HEAD)
+        abx__answer_refuse(c, 408);
+    else
+        abx__conn_kill(c, wait == ABX__WAIT_STALL);
+    abx__conn_settle(c);
+}
+
+static void listeners_watch(abx_http_server *s);
+
+static void on_timer(uv_timer_t *t)
+{
+    abx_http_server *s = t->data;
+    uint64_t now = uv_now(s->loop);
+
+    if (s->accept_held) {
+        s->accept_held = false;
+        uv_unref((uv_handle_t *)&s->timer);
+        listeners_watch(s);
+    }
+    for (int w = ABX__WAIT_NONE + 1; w < ABX__WAIT_COUNT; w++) {
+        while (!abx__link_alone(&s->waits[w])) {
+            abx__conn *c = ABX__OF(s->waits[w].next, abx__conn, wait_link);
+            if (c->deadline > now)
+                break;
+            wait_over(c);
+        }
+    }
+    timer_arm(s);
+}
+
+/* --- listeners ---------------------------------------------------------------------------------- */
+
+static void refuse_busy(int fd)
+{
+    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+                               "Content-Length: 0\r\n\r\n";
+    ssize_t sent = send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)sent; /* a courtesy: the connection ends either way */
+    shutdown(fd, SHUT_WR);
+    close(fd);
+}
+
+static void on_acceptable(uv_poll_t *p, int status, int events)
+{
+    abx__listener *l = p->data;
+    abx_http_server *s = l->server;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                abx_logf(s->options.log, ABX_LOG_WARN, "cannot accept: %s", strerror(errno));
+                s->accept_held = true;
+                uv_ref((uv_handle_t *)&s->timer);
+                for (abx__listener *each = s->listeners; each; each = each->next)
+                    uv_poll_stop(&each->poll);
+                timer_arm(s);
+                return;
+            }
+            if (errno == EINTR || errno == ECONNABORTED)
+                continue;
+            return;
+        }
+        if (s->conn_count >= s->options.max_connections) {
+            refuse_busy(fd);
+            continue;
+        }
+        ABX_AUTO_ERROR err = NULL;
+        if (abx__conn_open(s, fd, NULL, NULL, &err) < 0)
+            abx_logf(s->options.log, ABX_LOG_WARN, "%s", abx_error_text(err));
+    }
+}
+
+static void listeners_watch(abx_http_server *s)
+{
+    for (abx__listener *l = s->listeners; l; l = l->next)
+        uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+}
+
+int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error **err)
+{
+    ABX_AUTO_FD own = fd;
+    int listening = 0, one = 1;
+    socklen_t len = sizeof listening;
+
+    ABX_CHECK(!s->closing);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen");
+    if (!listening && listen(fd, backlog > 0 ? backlog : SOMAXCONN) < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen");
+    /* What is accepted inherits it; it means nothing to a Unix socket. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    abx__listener *l = ABX_NEW(abx__listener);
+    int rc = uv_poll_init(s->loop, &l->poll, fd);
+    if (rc < 0) {
+        free(l);
+        return abx_fail_errno(err, ABX_ERR_NETWORK, -rc, "cannot listen");
+    }
+    l->server = s;
+    l->poll.data = l;
+    l->fd = abx_take_fd(&own);
+    l->next = s->listeners;
+    s->listeners = l;
+    s->open_handles++;
+    uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+    return 0;
+}
+
+int abx_http_server_listen_tcp(abx_http_server *s, const char *ip, int port, int *bound_port,
+                               abx_error **err)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t len = sizeof(struct sockaddr_in);
+    int one = 1;
+
+    if (uv_ip4_addr(ip, port, (struct sockaddr_in *)&at) != 0) {
+        if (uv_ip6_addr(ip, port, (struct sockaddr_in6 *)&at) != 0)
+            return abx_fail(err, ABX_ERR_USAGE, "'%s' is no address", ip);
+        len = sizeof(struct sockaddr_in6);
+    }
+    ABX_AUTO_FD fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot make a socket");
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&at, len) < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen on '%s' port %d", ip,
+                              port);
+    if (bound_port) {
+        struct sockaddr_storage got = {0};
+        len = sizeof got;
+        if (getsockname(fd, (struct sockaddr *)&got, &len) < 0)
+            return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen on '%s'", ip);
+        *bound_port = ntohs(got.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&got)->sin6_port
+                                                      : ((struct sockaddr_in *)&got)->sin_port);
+    }
+    return abx_http_server_listen_fd(s, abx_take_fd(&fd), 0, err);
+}
+
+int abx_http_server_adopt(abx_http_server *s, int fd, void (*on_gone)(void *data), void *data,
+                          abx_error **err)
+{
+    int one = 1;
+
+    ABX_CHECK(!s->closing);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return abx__conn_open(s, fd, on_gone, data, err);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------ */
+
+static void maybe_closed(abx_http_server *s);
+
+static void on_prepare(uv_prepare_t *p)
+{
+    abx_http_server *s = p->data;
+    abx__link work;
+
+    if (abx__link_alone(&s->pending) && !s->closing)
+        return;
+    /* What handlers add meanwhile waits for the next turn, or the loop would never get to its events. */
+    abx__link_init(&work);
+    while (!abx__link_alone(&s->pending)) {
+        abx__link *l = s->pending.next;
+        abx__link_remove(l);
+        abx__link_append(&work, l);
+    }
+    while (!abx__link_alone(&work)) {
+        abx__conn *c = ABX__OF(work.next, abx__conn, pending);
+        abx__link_remove(&c->pending);
+        abx__conn_settle(c);
+    }
+    maybe_closed(s);
+}
+
+int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options,
+                         abx_on_request on_request, void *data, abx_http_server **out,
+                         abx_error **err)
+{
+    (void)err;
+    abx_http_server *s = ABX_NEW(abx_http_server);
+    s->loop = loop;
+    if (options)
+        s->options = *options;
+    if (!s->options.max_head_bytes)
+        s->options.max_head_bytes = 64 * 1024;
+    if (!s->options.max_headers)
+        s->options.max_headers = 128;
+    if (!s->options.max_connections)
+        s->options.max_connections = 4096;
+    if (!s->options.head_timeout_ms)
+        s->options.head_timeout_ms = 30 * 1000;
+    if (!s->options.idle_timeout_ms)
+        s->options.idle_timeout_ms = 640 * 1000;
+    s->server_line = s->options.server_name ? abx_format("Server: %s\r\n", s->options.server_name)
+                                            : abx_strdup("");
+    s->options.server_name = NULL;
+    s->on_request = on_request;
+    s->data = data;
+    s->scratch = abx_alloc(ABX__SCRATCH_SIZE);
+    abx__link_init(&s->conns);
+    abx__link_init(&s->pending);
+    for (int w = 0; w < ABX__WAIT_COUNT; w++)
+        abx__link_init(&s->waits[w]);
+    uv_timer_init(loop, &s->timer);
+    uv_prepare_init(loop, &s->prepare);
+    s->timer.data = s->prepare.data = s;
+    uv_prepare_start(&s->prepare, on_prepare);
+    /* Sockets keep the loop alive, these two do not. */
+    uv_unref((uv_handle_t *)&s->prepare);
+    uv_unref((uv_handle_t *)&s->timer);
+    s->open_handles = 2;
+    *out = s;
+    return 0;
+}
+
+static void on_rest_closed(uv_handle_t *h)
+{
+    abx_http_server *s = h->data;
+
+    if (--s->open_handles > 0)
+        return;
+    void (*closed)(void *) = s->closed;
+    void *data = s->closed_data;
+    if (s->spare)
+        abx__exchange_free(s->spare);
+    free(s->scratch);
+    free(s->server_line);
+    free(s);
+    if (closed)
+        closed(data);
+}
+
+static void maybe_closed(abx_http_server *s)
+{
+    if (!s->closing || s->close_rest || s->conn_count || s->open_handles > 2)
+        return;
+    s->close_rest = true;
+    uv_close((uv_handle_t *)&s->timer, on_rest_closed);
+    uv_close((uv_handle_t *)&s->prepare, on_rest_closed);
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    abx__listener *l = h->data;
+    abx_http_server *s = l->server;
+
+    free(l);
+    s->open_handles--;
+    maybe_closed(s);
+}
+
+void abx_http_server_stop(abx_http_server *s)
+{
+    while (s->listeners) {
+        abx__listener *l = s->listeners;
+        s->listeners = l->next;
+        uv_poll_stop(&l->poll);
+        close(l->fd);
+        uv_close((uv_handle_t *)&l->poll, on_listener_closed);
+    }
+}
+
+void abx_http_server_close(abx_http_server *s, void (*cb)(void *data), void *data)
+{
+    ABX_CHECK(!s->closing);
+    abx_http_server_stop(s);
+    s->closing = true;
+    s->closed = cb;
+    s->closed_data = data;
+    for (abx__link *l = s->conns.next; l != &s->conns; l = l->next)
+        abx__conn_kill(ABX__OF(l, abx__conn, link), true);
+    /* The rest is done by the pending list, so that nobody's handler runs inside this call. */
+    uv_ref((uv_handle_t *)&s->prepare);
+}
+
+void abx__server_conn_gone(abx_http_server *s)
+{
+    s->conn_count--;
+    maybe_closed(s);
+}
+
+size_t abx_http_server_connections(const abx_http_server *s)
+{
+    return s->conn_count;
+}
+
+size_t abx_http_server_exchanges(const abx_http_server *s)
+{
+    return s->exchange_count;
+}
+
+const char *abx__server_date(abx_http_server *s)
+{
+    struct timespec now;
+    struct tm tm;
+
+    if (s->options.no_date)
+        return "";
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (now.tv_sec != s->date_second) {
+        s->date_second = now.tv_sec;
+        gmtime_r(&now.tv_sec, &tm);
+        strftime(s->date, sizeof s->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+    }
+    return s->date;
+}

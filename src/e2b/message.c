@@ -1,6 +1,7 @@
 #include "e2b/message_inner.h"
 
 #include "base/json.h"
+#include "wire/base64.h"
 
 static yyjson_doc *finish(yyjson_mut_doc *doc, yyjson_mut_val *root)
 {
@@ -49,4 +50,18 @@ int abx_e2b_encode_mut(abx_e2b_msg msg, abx_e2b_codec codec, yyjson_mut_val *tre
     if (!copy)
         return abx_fail(err, ABX_ERR_INTERNAL, "'%s' is no tree", abx__e2b_msg_name(msg));
     return abx_e2b_encode(msg, codec, yyjson_doc_get_root(copy), out, err);
+}
+
+int abx__e2b_base64_read(const char *text, size_t n, abx_buf *out)
+{
+    uint8_t *to = abx_buf_room(out, ABX_BASE64_BYTES(n));
+    if (!to)
+        return -1;
+    ssize_t len = abx_base64_decode(text, n, to, ABX_BASE64_STANDARD);
+    if (len < 0)
+        len = abx_base64_decode(text, n, to, ABX_BASE64_URL);
+    if (len < 0)
+        return -1;
+    abx_buf_grow(out, (size_t)len);
+    return 0;
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "e2b/message_base64.h"
+#include "wire/base64.h"
 
 #define HEAD 5 /* of an envelope: flags, length */
 
@@ -65,14 +65,14 @@ static int put_proto(const shape *s, const void *bytes, size_t n, abx_buf *out)
 
 static int put_json(const shape *s, const void *bytes, size_t n, abx_buf *out)
 {
-    size_t before = strlen(s->json), text = abx_e2b_base64_size(n), after = sizeof(json_tail) - 1;
+    size_t before = strlen(s->json), text = ABX_BASE64_ROOM(n) - 1, after = sizeof(json_tail) - 1;
     size_t whole = before + text + after;
     uint8_t *to = abx_buf_room(out, HEAD + whole);
     if (!to)
         return -1;
     put_head(to, whole);
     memcpy(to + HEAD, s->json, before);
-    abx_e2b_base64_write(bytes, n, (char *)to + HEAD + before);
+    abx_base64_encode(bytes, n, (char *)to + HEAD + before, ABX_BASE64_STANDARD, true);
     memcpy(to + HEAD + before + text, json_tail, after);
     abx_buf_grow(out, HEAD + whole);
     return 0;
@@ -139,7 +139,7 @@ static int get_plain_json(const shape *s, const char *msg, size_t n, abx_buf *sc
     if (n < before + after || memcmp(msg, s->json, before) != 0 ||
         memcmp(msg + n - after, json_tail, after) != 0)
         return 0;
-    return abx_e2b_base64_read(msg + before, n - before - after, scratch) == 0;
+    return abx__e2b_base64_read(msg + before, n - before - after, scratch) == 0;
 }
 
 static int get_general(abx_e2b_msg type, abx_e2b_codec codec, const shape *shapes, size_t count,
@@ -157,7 +157,7 @@ static int get_general(abx_e2b_msg type, abx_e2b_codec codec, const shape *shape
         yyjson_val *text = yyjson_obj_get(v, names[shapes[i].channel]);
         if (!text)
             continue;
-        if (abx_e2b_base64_read(yyjson_get_str(text), yyjson_get_len(text), scratch) < 0)
+        if (abx__e2b_base64_read(yyjson_get_str(text), yyjson_get_len(text), scratch) < 0)
             return -1;
         *channel = shapes[i].channel;
         *bytes = scratch->data;

@@ -70,6 +70,10 @@ static inline yyjson_mut_val *abx__e2b_int(yyjson_mut_doc *doc, int64_t v)
     return v < 0 ? yyjson_mut_sint(doc, v) : yyjson_mut_uint(doc, (uint64_t)v);
 }
 
+/* Base64 of a peer, in either alphabet, padded or not: decoded and appended to out. 0; -1: not base64, or out is
+ * full (out->len is as before then). */
+int abx__e2b_base64_read(const char *text, size_t n, abx_buf *out) ABX_MUST_CHECK;
+
 /* --- protobuf's own form ----------------------------------------------------------------------------- */
 typedef struct abx__e2b_reader {
     const uint8_t *at, *end;

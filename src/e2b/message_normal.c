@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "e2b/message_base64.h"
+#include "wire/base64.h"
 
 typedef struct walk {
     yyjson_mut_doc *doc;
@@ -93,12 +93,12 @@ static yyjson_mut_val *walk_bytes(walk *w, abx_e2b_msg msg, const abx__e2b_field
 {
     if (!yyjson_is_str(v))
         return bad(w, msg, f, "is not base64 text");
-    ABX_AUTO_BUF bytes = ABX_BUF(yyjson_get_len(v) + 4);
-    if (abx_e2b_base64_read(yyjson_get_str(v), yyjson_get_len(v), &bytes) < 0)
+    ABX_AUTO_BUF bytes = ABX_BUF(ABX_BASE64_BYTES(yyjson_get_len(v)));
+    if (abx__e2b_base64_read(yyjson_get_str(v), yyjson_get_len(v), &bytes) < 0)
         return bad(w, msg, f, "is not base64 text");
-    size_t len = abx_e2b_base64_size(bytes.len);
+    size_t len = ABX_BASE64_ROOM(bytes.len) - 1;
     ABX_AUTO_FREE char *text = abx_alloc(len + 1);
-    abx_e2b_base64_write(bytes.data, bytes.len, text);
+    abx_base64_encode(bytes.data, bytes.len, text, ABX_BASE64_STANDARD, true);
     return yyjson_mut_strncpy(w->doc, text, len);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "e2b/message_base64.h"
+#include "wire/base64.h"
 
 static int read_varint(abx__e2b_reader *r, uint64_t *out)
 {
@@ -77,9 +77,9 @@ static yyjson_mut_val *text_value(reading *r, const uint8_t *bytes, size_t n)
 
 static yyjson_mut_val *bytes_value(reading *r, const uint8_t *bytes, size_t n)
 {
-    size_t len = abx_e2b_base64_size(n);
+    size_t len = ABX_BASE64_ROOM(n) - 1;
     ABX_AUTO_FREE char *text = abx_alloc(len + 1);
-    abx_e2b_base64_write(bytes, n, text);
+    abx_base64_encode(bytes, n, text, ABX_BASE64_STANDARD, true);
     return yyjson_mut_strncpy(r->doc, text, len);
 }
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "e2b/message_base64.h"
-
 size_t abx__e2b_varint(uint64_t v, uint8_t out[10])
 {
     size_t n = 0;
@@ -52,7 +50,7 @@ static int put_bytes(abx_buf *out, uint32_t number, yyjson_mut_val *v)
     if (put_tag(out, number, 2) < 0)
         return -1;
     size_t from = out->len;
-    if (abx_e2b_base64_read(yyjson_mut_get_str(v), yyjson_mut_get_len(v), out) < 0)
+    if (abx__e2b_base64_read(yyjson_mut_get_str(v), yyjson_mut_get_len(v), out) < 0)
         return -1;
     return put_length_before(out, from);
 }

@@ -42,6 +42,9 @@ int abx_host_start_at(abx_host *host, const char *provider, abx_call *call, abx_
 const char *abx_host_provider(abx_host *host, const char **source);
 /* The provider ids that this program knows, NULL at the end; borrowed. */
 const char *const *abx_host_providers(abx_host *host);
+/* The providers that a plain listing asks: the chosen one (if flag, environment or a file chose it) and those of the
+ * ledger's entries. NULL at the end; borrowed until the next call. 0, or -1 and *err. */
+int abx_host_used_providers(abx_host *host, const char *const **ids, abx_error **err);
 /* Full id for an id, a name or a prefix: 0 and *id, *provider (owned by the caller, provider may be NULL), or -1
  * and SANDBOX_NOT_FOUND, or CONFLICT (ambiguous, with the candidates). */
 int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err);

@@ -1,0 +1,183 @@
+#include "host/host.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "host/host_private.h"
+
+static void collect_ids(abx_host *host)
+{
+    size_t n = 0;
+    for (const abx_adapter *const *a = host->adapters; *a; a++)
+        for (const char *const *id = (*a)->builtin_ids; id && *id; id++)
+            n++;
+    host->ids = abx_alloc_array(n + 1, sizeof(char *));
+    n = 0;
+    for (const abx_adapter *const *a = host->adapters; *a; a++)
+        for (const char *const *id = (*a)->builtin_ids; id && *id; id++)
+            host->ids[n++] = *id;
+}
+
+int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **err)
+{
+    (void)err;
+    abx_host *host = ABX_NEW(abx_host);
+    host->loop = options->loop;
+    host->home = abx_strdup(options->home);
+    host->config = options->config;
+    host->adapters = options->adapters;
+    host->may_fork = options->may_fork;
+    host->self = abx_strdup(options->self);
+    host->log = options->log;
+    collect_ids(host);
+    *out = host;
+    return 0;
+}
+
+static void free_provider(abx_open_provider *p)
+{
+    yyjson_doc_free(p->options);
+    free(p->id);
+    free(p->api_key);
+    free(p->api_url);
+    free(p->domain);
+    free(p->access_key_id);
+    free(p->access_key_secret);
+    free(p);
+}
+
+static void free_used(abx_host *host)
+{
+    for (char **u = host->used; u && *u; u++)
+        free(*u);
+    free(host->used);
+    host->used = NULL;
+}
+
+static void free_host(abx_host *host)
+{
+    while (host->providers) {
+        abx_open_provider *p = host->providers;
+        host->providers = p->next;
+        free_provider(p);
+    }
+    abx_ledger_free(host->ledger);
+    free_used(host);
+    free(host->ids);
+    free(host->home);
+    free(host->self);
+    free(host);
+}
+
+static void on_provider_closed(void *data)
+{
+    abx_host *host = data;
+    if (--host->closing > 0)
+        return;
+    void (*cb)(void *) = host->close_cb;
+    void *cb_data = host->close_data;
+    free_host(host);
+    if (cb)
+        cb(cb_data);
+}
+
+void abx_host_close(abx_host *host, void (*cb)(void *data), void *data)
+{
+    host->close_cb = cb;
+    host->close_data = data;
+    host->closing = 1;
+    for (abx_open_provider *p = host->providers; p; p = p->next)
+        host->closing++;
+    for (abx_open_provider *p = host->providers, *next; p; p = next) {
+        next = p->next;
+        p->provider->adapter->close(p->provider, on_provider_closed, host);
+    }
+    on_provider_closed(host);
+}
+
+int abx__host_ledger(abx_host *host, abx_ledger **out, abx_error **err)
+{
+    if (!host->ledger && abx_ledger_open(host->home, &host->ledger, err) < 0)
+        return -1;
+    *out = host->ledger;
+    return 0;
+}
+
+const char *abx_host_provider(abx_host *host, const char **source)
+{
+    return abx_config_get(host->config, "provider", NULL, source);
+}
+
+const char *const *abx_host_providers(abx_host *host)
+{
+    return host->ids;
+}
+
+static bool add_used(char **list, size_t *n, const char *id)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (strcmp(list[i], id) == 0)
+            return false;
+    list[(*n)++] = abx_strdup(id);
+    return true;
+}
+
+int abx_host_used_providers(abx_host *host, const char *const **ids, abx_error **err)
+{
+    abx_ledger *ledger;
+    abx_ledger_entry *entries = NULL;
+    char **bad = NULL;
+    size_t count = 0, bad_count = 0, n = 0;
+    if (abx__host_ledger(host, &ledger, err) < 0 ||
+        abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, err) < 0)
+        return -1;
+    free_used(host);
+    host->used = abx_alloc_array(count + 2, sizeof(char *));
+    abx_source source = ABX_SOURCE_DEFAULT;
+    const char *chosen = abx_config_get(host->config, "provider", &source, NULL);
+    if (source != ABX_SOURCE_DEFAULT)
+        add_used(host->used, &n, chosen);
+    for (size_t i = 0; i < count; i++)
+        add_used(host->used, &n, entries[i].provider);
+    abx_ledger_entries_free(entries, count);
+    for (size_t i = 0; i < bad_count; i++) {
+        abx_logf(host->log, ABX_LOG_WARN, "ledger: %s", bad[i]);
+        free(bad[i]);
+    }
+    free(bad);
+    *ids = (const char *const *)host->used;
+    return 0;
+}
+
+int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err)
+{
+    abx_ledger *ledger;
+    if (abx__host_ledger(host, &ledger, err) < 0)
+        return -1;
+    abx_ledger_entry entry = {0};
+    if (abx_ledger_find(ledger, word, &entry, err) < 0)
+        return -1;
+    if (!entry.id) {
+        abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is still being made", word);
+        abx_ledger_entry_clear(&entry);
+        return -1;
+    }
+    *id = ABX_TAKE(entry.id);
+    *provider = ABX_TAKE(entry.provider);
+    abx_ledger_entry_clear(&entry);
+    return 0;
+}
+
+yyjson_doc *abx_host_describe(abx_host *host, const char *provider, abx_error **err)
+{
+    abx_provider *p;
+    if (abx__host_provider(host, provider, &p, err) < 0)
+        return NULL;
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "id", provider);
+    abx_mut_str(d, root, "kind", p->adapter->kind);
+    abx_mut_val(d, root, "features", p->features);
+    return abx_json_freeze(d);
+}

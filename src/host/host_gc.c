@@ -1,0 +1,163 @@
+/* provider.gc: sandboxes whose maker died before it could tell their id are ended, entries without a sandbox are
+ * forgotten, then the backend clears its own left-overs. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "host/host_private.h"
+#include "ops/call_host.h"
+
+typedef struct sweep {
+    abx_host *host;
+    abx_call *call; /* NULL once it is gone */
+    char *provider;
+    bool dry;
+    char **orphans; /* keys, NULL at the end */
+    size_t next;
+    yyjson_mut_doc *found; /* {"removed":[…]} of ours */
+    yyjson_mut_val *removed;
+} sweep;
+
+static void free_sweep(sweep *s)
+{
+    for (char **o = s->orphans; o && *o; o++)
+        free(*o);
+    free(s->orphans);
+    free(s->provider);
+    yyjson_mut_doc_free(s->found);
+    free(s);
+}
+
+/* Put what we removed in front of what the backend says. */
+static void on_backend_done(abx_call *c, yyjson_mut_doc **result, abx_error **err, void *data)
+{
+    (void)c;
+    sweep *s = data;
+    if (!*err && *result) {
+        yyjson_mut_val *list = yyjson_mut_obj_get(yyjson_mut_doc_get_root(*result), "removed");
+        size_t i, n;
+        yyjson_mut_val *item;
+        yyjson_mut_arr_foreach(s->removed, i, n, item)
+            yyjson_mut_arr_append(list, yyjson_mut_val_mut_copy(*result, item));
+        yyjson_mut_arr_foreach(list, i, n, item)
+            abx_mut_str(*result, item, "provider", s->provider);
+    }
+    free_sweep(s);
+}
+
+static void on_gone(abx_call *c, void *state)
+{
+    (void)c;
+    ((sweep *)state)->call = NULL;
+}
+
+static void on_cancel(abx_call *c, void *state)
+{
+    ((sweep *)state)->call = NULL;
+    abx_call_fail(c, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
+}
+
+static const abx_call_backend sweeping = {.on_cancel = on_cancel, .on_release = on_gone};
+
+static void step(sweep *s);
+
+static void forget(sweep *s, const char *key)
+{
+    abx_ledger *ledger;
+    if (abx__host_ledger(s->host, &ledger, NULL) == 0)
+        abx_ledger_remove(ledger, key, NULL);
+}
+
+static void on_killed(void *data, yyjson_val *result, const abx_error *err)
+{
+    (void)result;
+    sweep *s = data;
+    const char *key = s->orphans[s->next++];
+    if (!err || err->id == ABX_ERR_SANDBOX_NOT_FOUND)
+        forget(s, key);
+    else
+        abx_logf(s->host->log, ABX_LOG_WARN, "cannot end sandbox '%s': %s", key, err->message);
+    step(s);
+}
+
+static void note(sweep *s, const char *key)
+{
+    yyjson_mut_val *item = yyjson_mut_arr_add_obj(s->found, s->removed);
+    abx_mut_str(s->found, item, "id", key);
+    abx_mut_str(s->found, item, "what", "sandbox that its maker never saw");
+}
+
+static void step(sweep *s)
+{
+    while (s->call && s->orphans[s->next]) {
+        const char *key = s->orphans[s->next];
+        note(s, key);
+        if (s->dry) {
+            s->next++;
+            continue;
+        }
+        yyjson_mut_val *root;
+        yyjson_mut_doc *params = abx_mut_new(&root);
+        abx_mut_str(params, root, "sandboxId", key);
+        if (abx__host_ask(s->host, s->provider, ABX_OP_SANDBOX_KILL, params, on_killed, s, NULL) ==
+            0)
+            return;
+        s->next++;
+    }
+    if (!s->call) {
+        free_sweep(s);
+        return;
+    }
+    abx_call *call = s->call;
+    abx_call_intercept(call, on_backend_done, s);
+    abx_error *why = NULL;
+    if (abx__host_dispatch(s->host, s->provider, call, &why) < 0)
+        abx_call_fail(call, why);
+}
+
+/* Entries of this provider that were never completed and whose maker is dead. */
+static int find_orphans(sweep *s, abx_error **err)
+{
+    abx_ledger *ledger;
+    abx_ledger_entry *entries = NULL;
+    char **bad = NULL;
+    size_t count = 0, bad_count = 0, n = 0;
+    if (abx__host_ledger(s->host, &ledger, err) < 0 ||
+        abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, err) < 0)
+        return -1;
+    s->orphans = abx_alloc_array(count + 1, sizeof(char *));
+    for (size_t i = 0; i < count; i++) {
+        abx_ledger_entry *e = &entries[i];
+        if (!e->complete && strcmp(e->provider, s->provider) == 0 && !abx__host_creator_lives(e))
+            s->orphans[n++] = abx_strdup(e->key);
+    }
+    abx_ledger_entries_free(entries, count);
+    for (size_t i = 0; i < bad_count; i++) {
+        abx_logf(s->host->log, ABX_LOG_WARN, "ledger: %s", bad[i]);
+        free(bad[i]);
+    }
+    free(bad);
+    return 0;
+}
+
+int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
+{
+    abx_provider *provider;
+    if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
+        abx__host_gate(provider, provider_id, abx_call_op(call), err) < 0)
+        return -1;
+    sweep *s = ABX_NEW(sweep);
+    s->host = host;
+    s->call = call;
+    s->provider = abx_strdup(provider_id);
+    s->dry = abx_json_bool(abx_call_params(call), "dryRun", false);
+    yyjson_mut_val *root;
+    s->found = abx_mut_new(&root);
+    s->removed = abx_mut_arr(s->found, root, "removed");
+    if (find_orphans(s, err) < 0) {
+        free_sweep(s);
+        return -1;
+    }
+    abx_call_accept(call, &sweeping, s);
+    step(s);
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* Inside of the host: shared between its files, not for others. */
+#ifndef ABX_HOST_HOST_PRIVATE_H
+#define ABX_HOST_HOST_PRIVATE_H
+
+#include "host/host.h"
+#include "host/ledger.h"
+
+/* A provider that was opened, with everything that its connection borrows. */
+typedef struct abx_open_provider {
+    struct abx_open_provider *next;
+    char *id;
+    abx_provider *provider;
+    yyjson_doc *options;
+    char *api_key, *api_url, *domain, *access_key_id, *access_key_secret;
+} abx_open_provider;
+
+struct abx_host {
+    uv_loop_t *loop;
+    char *home;
+    abx_config *config;
+    const abx_adapter *const *adapters;
+    bool may_fork;
+    char *self;
+    const abx_log *log;
+    abx_ledger *ledger; /* opened when first needed */
+    abx_open_provider *providers;
+    const char **ids; /* all that are known, NULL at the end */
+    char **used;      /* last answer of abx_host_used_providers */
+    int closing;
+    void (*close_cb)(void *data);
+    void *close_data;
+};
+
+int abx__host_ledger(abx_host *host, abx_ledger **out, abx_error **err);
+/* The opened provider with this id; opens it when needed. Borrowed. */
+int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_error **err);
+/* E8004 unless the provider has the operation. */
+int abx__host_gate(const abx_provider *provider, const char *id, const abx_op_row *row,
+                   abx_error **err);
+/* Start a call that passed parameters and gate. */
+int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
+
+/* A call of the host's own: cb once, later, with result or error (borrowed). params is taken over. */
+typedef void (*abx__host_done_cb)(void *data, yyjson_val *result, const abx_error *err);
+int abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson_mut_doc *params,
+                  abx__host_done_cb cb, void *data, abx_error **err);
+
+/* Special rows (host_create.c, host_results.c, host_gc.c). Each returns as abx_host_start. */
+int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
+int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
+/* Watch the result of a call on a sandbox or of a list: ledger upkeep, the provider's id in the answer. */
+void abx__host_watch_result(abx_host *host, const char *provider_id, const char *sandbox_id,
+                            abx_call *call);
+
+/* Is the process that made this entry still there? */
+bool abx__host_creator_lives(const abx_ledger_entry *entry);
+void abx__host_self_identity(abx_ledger_entry *entry);
+
+#endif

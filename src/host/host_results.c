@@ -1,0 +1,109 @@
+/* What the host does with results: the provider's id in sandbox objects, and the ledger kept true. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "host/host_private.h"
+#include "ops/call_host.h"
+
+typedef struct watch {
+    abx_host *host;
+    char *provider;
+    char *sandbox; /* NULL: a list */
+    int64_t started_wall_ms;
+} watch;
+
+static void free_watch(watch *w)
+{
+    free(w->provider);
+    free(w->sandbox);
+    free(w);
+}
+
+static void forget(watch *w, const char *key)
+{
+    abx_ledger *ledger;
+    abx_error *why = NULL;
+    if (abx__host_ledger(w->host, &ledger, &why) < 0 || abx_ledger_remove(ledger, key, &why) < 0)
+        abx_logf(w->host->log, ABX_LOG_WARN, "ledger: %s", abx_error_text(why));
+    abx_error_free(why);
+}
+
+static bool is_listed(yyjson_mut_val *list, const char *id)
+{
+    size_t i, n;
+    yyjson_mut_val *box;
+    yyjson_mut_arr_foreach(list, i, n, box)
+    {
+        const char *have = yyjson_mut_get_str(yyjson_mut_obj_get(box, "id"));
+        if (have && strcmp(have, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* After a whole list: entries of this provider that are not in it are gone; unfinished ones that are in it were made
+ * by a creator that died before it could say so. */
+static void compare_ledger(watch *w, yyjson_mut_val *list)
+{
+    abx_ledger *ledger;
+    abx_ledger_entry *entries = NULL;
+    char **bad = NULL;
+    size_t count = 0, bad_count = 0;
+    if (abx__host_ledger(w->host, &ledger, NULL) < 0 ||
+        abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        abx_ledger_entry *e = &entries[i];
+        if (strcmp(e->provider, w->provider) != 0 || e->created_wall_ms >= w->started_wall_ms)
+            continue;
+        bool listed = is_listed(list, e->id ? e->id : e->key);
+        if (!listed && (e->complete || !abx__host_creator_lives(e)))
+            forget(w, e->key);
+    }
+    abx_ledger_entries_free(entries, count);
+    for (size_t i = 0; i < bad_count; i++) {
+        abx_logf(w->host->log, ABX_LOG_WARN, "ledger: %s", bad[i]);
+        free(bad[i]);
+    }
+    free(bad);
+}
+
+static void see_list(watch *w, abx_call *c, yyjson_mut_doc *result)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_get(yyjson_mut_doc_get_root(result), "sandboxes");
+    size_t i, n;
+    yyjson_mut_val *box;
+    yyjson_mut_arr_foreach(list, i, n, box) abx_mut_str(result, box, "provider", w->provider);
+    if (!abx_json_get(abx_call_params(c), "metadata"))
+        compare_ledger(w, list);
+}
+
+static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, void *data)
+{
+    watch *w = data;
+    abx_op_id op = abx_call_op(c)->id;
+    bool gone = *err && (*err)->id == ABX_ERR_SANDBOX_NOT_FOUND;
+    if (*err && !(*err)->provider)
+        (*err)->provider = abx_strdup(w->provider);
+    if (*err && w->sandbox && !(*err)->sandbox)
+        (*err)->sandbox = abx_strdup(w->sandbox);
+    if (w->sandbox && (gone || (!*err && op == ABX_OP_SANDBOX_KILL)))
+        forget(w, w->sandbox);
+    if (!*err && *result && op == ABX_OP_SANDBOX_LIST)
+        see_list(w, c, *result);
+    if (!*err && *result && (op == ABX_OP_SANDBOX_INFO || op == ABX_OP_SANDBOX_CONNECT))
+        abx_mut_str(*result, yyjson_mut_doc_get_root(*result), "provider", w->provider);
+    free_watch(w);
+}
+
+void abx__host_watch_result(abx_host *host, const char *provider_id, const char *sandbox_id,
+                            abx_call *call)
+{
+    watch *w = ABX_NEW(watch);
+    w->host = host;
+    w->provider = abx_strdup(provider_id);
+    w->sandbox = abx_strdup(sandbox_id);
+    w->started_wall_ms = abx_now_wall_ms();
+    abx_call_intercept(call, on_result, w);
+}

@@ -1,0 +1,132 @@
+/* The way of a call through the host: parameters, sandbox, provider, gate, ledger, adapter. */
+#include <string.h>
+
+#include "base/id.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "host/host_private.h"
+#include "ops/call_host.h"
+
+int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
+{
+    abx_provider *provider;
+    if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
+        abx__host_gate(provider, provider_id, abx_call_op(call), err) < 0)
+        return -1;
+    abx_call_enter_start(call);
+    int rc = provider->adapter->start(provider, call, err);
+    abx_call_leave_start(call);
+    return rc;
+}
+
+/* The parameters with another sandboxId. */
+static void set_sandbox(abx_call *call, const char *id)
+{
+    ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_val_mut_copy(d, abx_call_params(call));
+    yyjson_mut_doc_set_root(d, root);
+    abx_mut_str(d, root, "sandboxId", id);
+    abx_call_set_params(call, abx_json_freeze(d));
+}
+
+/* A word that the ledger does not know, while the user named the provider and the word is a whole id: taken as it
+ * is, so that a lost ledger loses no sandbox. */
+static bool taken_as_id(abx_host *host, const char *word, const char *forced, char **id,
+                        char **provider)
+{
+    abx_source source = ABX_SOURCE_DEFAULT;
+    const char *chosen = forced;
+    if (!chosen) {
+        chosen = abx_config_get(host->config, "provider", &source, NULL);
+        if (source == ABX_SOURCE_DEFAULT)
+            return false;
+    }
+    if (!abx_is_id(word))
+        return false;
+    *id = abx_strdup(word);
+    *provider = abx_strdup(chosen);
+    return true;
+}
+
+static int start_on_sandbox(abx_host *host, const char *forced, const char *word, abx_call *call,
+                            abx_error **err)
+{
+    ABX_AUTO_FREE char *id = NULL;
+    ABX_AUTO_FREE char *provider = NULL;
+    abx_error *why = NULL;
+    if (abx_host_resolve(host, word, &id, &provider, &why) < 0) {
+        if (why->id != ABX_ERR_SANDBOX_NOT_FOUND ||
+            !taken_as_id(host, word, forced, &id, &provider))
+            return abx_error_take(err, why);
+        abx_error_free(why);
+    }
+    if (strcmp(id, word) != 0)
+        set_sandbox(call, id);
+    abx__host_watch_result(host, provider, id, call);
+    why = NULL;
+    if (abx__host_dispatch(host, provider, call, &why) == 0)
+        return 0;
+    abx_call_refused(call, &why);
+    return abx_error_take(err, why);
+}
+
+static int start(abx_host *host, const char *forced, abx_call *call, abx_error **err)
+{
+    const abx_op_row *row = abx_call_op(call);
+    yyjson_val *params = abx_call_params(call);
+    if (abx_op_check_params(row, params, err) < 0)
+        return -1;
+    const char *word = abx_json_str(params, "sandboxId", NULL);
+    if (word)
+        return start_on_sandbox(host, forced, word, call, err);
+    const char *provider = forced ? forced : abx_host_provider(host, NULL);
+    if (row->id == ABX_OP_SANDBOX_CREATE)
+        return abx__host_create(host, provider, call, err);
+    if (row->id == ABX_OP_PROVIDER_GC)
+        return abx__host_gc(host, provider, call, err);
+    abx__host_watch_result(host, provider, NULL, call);
+    abx_error *why = NULL;
+    if (abx__host_dispatch(host, provider, call, &why) == 0)
+        return 0;
+    abx_call_refused(call, &why);
+    return abx_error_take(err, why);
+}
+
+int abx_host_start(abx_host *host, abx_call *call, abx_error **err)
+{
+    return start(host, NULL, call, err);
+}
+
+int abx_host_start_at(abx_host *host, const char *provider, abx_call *call, abx_error **err)
+{
+    return start(host, provider, call, err);
+}
+
+/* --- calls of the host's own ------------------------------------------------------------------------- */
+typedef struct question {
+    abx__host_done_cb cb;
+    void *data;
+} question;
+
+static void on_answer(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
+{
+    (void)c;
+    question q = *(question *)data;
+    free(data);
+    q.cb(q.data, result, err);
+}
+
+int abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson_mut_doc *params,
+                  abx__host_done_cb cb, void *data, abx_error **err)
+{
+    static const abx_call_handlers handlers = {.on_end = on_answer};
+    question *q = ABX_NEW(question);
+    *q = (question){cb, data};
+    abx_call *call = abx_call_new(host->loop, op, abx_json_freeze(params), &handlers, q);
+    yyjson_mut_doc_free(params);
+    if (abx__host_dispatch(host, provider_id, call, err) == 0)
+        return 0;
+    abx_call_discard(call);
+    free(q);
+    return -1;
+}

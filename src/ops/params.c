@@ -1,0 +1,138 @@
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "ops/ops.h"
+
+static bool all_strings(yyjson_val *list)
+{
+    size_t i, n;
+    yyjson_val *item;
+    yyjson_arr_foreach(list, i, n, item) if (!yyjson_is_str(item)) return false;
+    return true;
+}
+
+static bool is_map(yyjson_val *v)
+{
+    if (!yyjson_is_obj(v))
+        return false;
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(v, i, n, key, value) if (!yyjson_is_str(value)) return false;
+    return true;
+}
+
+static bool is_bytes(yyjson_val *v)
+{
+    return yyjson_is_obj(v) && yyjson_obj_size(v) == 1 &&
+           (yyjson_is_str(yyjson_obj_get(v, "text")) || yyjson_is_str(yyjson_obj_get(v, "base64")));
+}
+
+/* Texts become arguments, paths and environment of processes: a NUL byte would cut them silently. */
+static bool has_nul(yyjson_val *v)
+{
+    if (yyjson_is_str(v))
+        return memchr(yyjson_get_str(v), 0, yyjson_get_len(v)) != NULL;
+    size_t i, n;
+    yyjson_val *key, *item;
+    if (yyjson_is_arr(v)) {
+        yyjson_arr_foreach(v, i, n, item) if (has_nul(item)) return true;
+    } else if (yyjson_is_obj(v)) {
+        yyjson_obj_foreach(v, i, n, key, item) if (has_nul(key) || has_nul(item)) return true;
+    }
+    return false;
+}
+
+static bool has_type(abx_type type, yyjson_val *v)
+{
+    switch (type) {
+    case ABX_TYPE_STRING: return yyjson_is_str(v);
+    case ABX_TYPE_BOOL: return yyjson_is_bool(v);
+    case ABX_TYPE_INT: return yyjson_is_uint(v) && yyjson_get_uint(v) <= INT64_MAX;
+    case ABX_TYPE_ARGV: return yyjson_is_str(v) || (yyjson_is_arr(v) && all_strings(v));
+    case ABX_TYPE_MAP: return is_map(v);
+    case ABX_TYPE_BYTES: return is_bytes(v);
+    case ABX_TYPE_LIST: return yyjson_is_arr(v);
+    case ABX_TYPE_OBJECT: return yyjson_is_obj(v);
+    }
+    return false;
+}
+
+static const abx_op_field *find_param(abx_op_id op, const char *name)
+{
+    size_t n;
+    const abx_op_field *rows = abx_op_params(&n);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].op == op && strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static int fail_unknown(const abx_op_row *row, const char *name, abx_error **err)
+{
+    const char *words[64];
+    size_t n, count = 0;
+    const abx_op_field *rows = abx_op_params(&n);
+    for (size_t i = 0; i < n && count < ABX_COUNT(words); i++)
+        if (rows[i].op == row->id)
+            words[count++] = rows[i].name;
+    const char *near = abx_nearest(name, words, count);
+    abx_fail(err, ABX_ERR_USAGE, "%s has no parameter '%s'", row->method, name);
+    return near ? abx_hint(err, "did you mean '%s'?", near) : -1;
+}
+
+static int check_member(const abx_op_row *row, const char *name, yyjson_val *v, abx_error **err)
+{
+    const abx_op_field *field = find_param(row->id, name);
+    if (!field)
+        return fail_unknown(row, name, err);
+    if (!has_type(field->type, v))
+        return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s must be %s %s", name, row->method,
+                        field->type == ABX_TYPE_INT || field->type == ABX_TYPE_ARGV ||
+                                field->type == ABX_TYPE_OBJECT
+                            ? "an"
+                            : "a",
+                        abx_type_name(field->type));
+    if (field->type != ABX_TYPE_BYTES && has_nul(v))
+        return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s holds a NUL byte", name,
+                        row->method);
+    return 0;
+}
+
+static int check_cmd(const abx_op_row *row, yyjson_val *params, abx_error **err)
+{
+    yyjson_val *cmd = abx_json_get(params, "cmd");
+    if (!cmd)
+        return 0;
+    bool shell = abx_json_bool(params, "shell", false);
+    if (yyjson_is_str(cmd) && !shell) {
+        abx_fail(err, ABX_ERR_USAGE, "parameter 'cmd' of %s is one string", row->method);
+        return abx_hint(err, "give a list of arguments, or shell: true");
+    }
+    if (yyjson_is_arr(cmd) && shell)
+        return abx_fail(err, ABX_ERR_USAGE, "with shell: true 'cmd' of %s is one string",
+                        row->method);
+    if (yyjson_is_arr(cmd) &&
+        (yyjson_arr_size(cmd) == 0 || yyjson_get_len(yyjson_arr_get_first(cmd)) == 0))
+        return abx_fail(err, ABX_ERR_USAGE, "the command of %s is empty", row->method);
+    return 0;
+}
+
+int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err)
+{
+    if (!yyjson_is_obj(params))
+        return abx_fail(err, ABX_ERR_USAGE, "the parameters of %s must be an object", row->method);
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(params, i, n, key, value)
+    {
+        if (!yyjson_is_null(value) && check_member(row, yyjson_get_str(key), value, err) < 0)
+            return -1;
+    }
+    const abx_op_field *rows = abx_op_params(&n);
+    for (i = 0; i < n; i++)
+        if (rows[i].op == row->id && rows[i].required && !abx_json_get(params, rows[i].name))
+            return abx_fail(err, ABX_ERR_USAGE, "%s needs the parameter '%s'", row->method,
+                            rows[i].name);
+    return check_cmd(row, params, err);
+}

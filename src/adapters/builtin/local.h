@@ -1,0 +1,50 @@
+/* Inside of the `local` provider: shared between its files. */
+#ifndef ABX_ADAPTERS_BUILTIN_LOCAL_H
+#define ABX_ADAPTERS_BUILTIN_LOCAL_H
+
+#include "e2b/client.h"
+#include "host/adapter.h"
+#include "local/local.h"
+
+typedef struct local_provider local_provider;
+
+/* One sandbox that this process talks to: the client of its envd. */
+typedef struct local_box {
+    struct local_box *next;
+    local_provider *owner;
+    char *id;
+    char *token;
+    int first_fd;    /* a connection not yet used; -1 */
+    int lifeline_fd; /* tied sandboxes end when this and its twins are closed; -1 */
+    abx_envd_client *client;
+} local_box;
+
+struct local_provider {
+    abx_provider base; /* first */
+    uv_loop_t *loop;
+    abx_local *local;
+    bool id_range; /* option ids = "range" */
+    yyjson_doc *features;
+    local_box *boxes;
+    const abx_log *log;
+    int closing;
+    void (*close_cb)(void *data);
+    void *close_data;
+};
+
+/* The box of a living sandbox: connects when there is none yet. Borrowed. NULL and *err. */
+local_box *local_box_get(local_provider *p, const char *id, abx_error **err);
+/* The box of a sandbox that was just made; first_fd is taken over (-1: connect later). */
+int local_box_adopt(local_provider *p, const char *id, int first_fd, bool tied, abx_error **err);
+/* Close one box, or all; cb (or NULL) once, later. */
+void local_box_close(local_box *box, void (*cb)(void *data), void *data);
+local_box *local_box_find(local_provider *p, const char *id);
+
+/* sandbox.* (local_sandbox.c, local_create.c) and the upkeep; each as an adapter's start. */
+int local_create(local_provider *p, abx_call *call, abx_error **err);
+int local_sandbox(local_provider *p, abx_call *call, abx_error **err);
+
+/* End the call with a frozen document (taken over). */
+void local_end(abx_call *call, yyjson_doc *result);
+
+#endif

@@ -1,0 +1,138 @@
+/* sandbox.create on `local`. */
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/builtin/local.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/mem.h"
+
+typedef struct creation {
+    local_provider *p;
+    abx_call *call; /* NULL once it was let go */
+    abx_local_spec spec;
+    char id[ABX_ID_LEN + 1];
+    yyjson_doc *params; /* own copy: spec borrows from it */
+    const char **weaker;
+} creation;
+
+static void free_creation(creation *k)
+{
+    yyjson_doc_free(k->params);
+    free(k->weaker);
+    free(k);
+}
+
+static void on_unwanted_killed(void *data, const abx_error *err)
+{
+    creation *k = data;
+    if (err)
+        abx_logf(k->p->log, ABX_LOG_WARN, "sandbox '%s': %s", k->id, err->message);
+    if (k->call)
+        abx_call_fail(k->call, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
+    free_creation(k);
+}
+
+/* The caller went away while the sandbox was made. */
+static void undo(creation *k, int first_fd)
+{
+    abx_close_fd(&first_fd);
+    abx_error *why = NULL;
+    if (abx_local_kill(k->p->local, k->id, on_unwanted_killed, k, &why) == 0)
+        return;
+    on_unwanted_killed(k, why);
+    abx_error_free(why);
+}
+
+static void on_created(void *data, yyjson_val *info, int first_fd, const abx_error *err)
+{
+    creation *k = data;
+    if (!err && (!k->call || abx_call_is_cancelled(k->call))) {
+        undo(k, first_fd);
+        return;
+    }
+    abx_error *why = abx_error_copy(err);
+    if (!err && local_box_adopt(k->p, k->id, first_fd, k->spec.tied, &why) == 0)
+        local_end(k->call, abx_json_copy(info));
+    else if (k->call)
+        abx_call_fail(k->call, why);
+    else
+        abx_error_free(why);
+    free_creation(k);
+}
+
+static void on_cancel(abx_call *c, void *state)
+{
+    /* The set-up is short and undoes itself: its end is waited for. */
+    (void)c;
+    (void)state;
+}
+
+static void on_release(abx_call *c, void *state)
+{
+    creation *k = state;
+    if (k->call == c)
+        k->call = NULL;
+}
+
+static int read_network(yyjson_val *params, abx_local_spec *spec, abx_error **err)
+{
+    spec->network = abx_json_str(params, "network", NULL);
+    if (!spec->network || strcmp(spec->network, "none") == 0)
+        return 0;
+    abx_fail(err, ABX_ERR_FEATURE_MISSING, "provider 'local' has no network '%s'", spec->network);
+    return abx_hint(err, "leave --network out: a local sandbox has its own loopback only");
+}
+
+static int read_weaker(creation *k, yyjson_val *params, abx_error **err)
+{
+    yyjson_val *list = abx_json_get(params, "allowWeaker"), *item;
+    size_t i, n;
+    if (!list)
+        return 0;
+    k->weaker = abx_alloc_array(yyjson_arr_size(list) + 1, sizeof(char *));
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        if (!yyjson_is_str(item))
+            return abx_fail(err, ABX_ERR_USAGE, "'allowWeaker' must hold names of layers");
+        k->weaker[k->spec.weaker_count++] = yyjson_get_str(item);
+    }
+    k->spec.weaker = k->weaker;
+    return 0;
+}
+
+static int read_spec(creation *k, yyjson_val *params, abx_error **err)
+{
+    abx_local_spec *spec = &k->spec;
+    const char *id = abx_json_str(params, "id", NULL);
+    if (id && strlen(id) == ABX_ID_LEN)
+        memcpy(k->id, id, ABX_ID_LEN + 1);
+    else
+        abx_random_id(k->id, ABX_ID_LEN);
+    spec->id = k->id;
+    spec->name = abx_json_str(params, "name", NULL);
+    spec->idempotency_key = abx_json_str(params, "idempotencyKey", NULL);
+    spec->metadata = abx_json_get(params, "metadata");
+    spec->env = abx_json_get(params, "env");
+    int64_t timeout = abx_json_int(params, "timeoutMs", (int64_t)ABX_LOCAL_TIMEOUT_MS);
+    spec->timeout_ms = timeout == 0 ? ABX_FOREVER : (uint64_t)timeout;
+    spec->with_root = k->p->id_range;
+    spec->tied = abx_json_bool(params, "tied", false);
+    return read_network(params, spec, err) < 0 ? -1 : read_weaker(k, params, err);
+}
+
+int local_create(local_provider *p, abx_call *call, abx_error **err)
+{
+    static const abx_call_backend backend = {.on_cancel = on_cancel, .on_release = on_release};
+    creation *k = ABX_NEW(creation);
+    k->p = p;
+    k->params = abx_json_copy(abx_call_params(call));
+    if (read_spec(k, yyjson_doc_get_root(k->params), err) < 0 ||
+        abx_local_create(p->local, &k->spec, on_created, k, err) < 0) {
+        free_creation(k);
+        return -1;
+    }
+    k->call = call;
+    abx_call_accept(call, &backend, k);
+    return 0;
+}

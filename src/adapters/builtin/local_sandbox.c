@@ -1,0 +1,198 @@
+/* sandbox.info, list, kill, connect, set_timeout and the upkeep on `local`. */
+#include <string.h>
+
+#include "adapters/builtin/local.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* --- answers that are there at once ------------------------------------------------------------------- */
+static const abx_call_backend at_once = {0};
+
+static int answer(abx_call *call, yyjson_doc *result)
+{
+    if (!result)
+        return -1;
+    abx_call_accept(call, &at_once, NULL);
+    local_end(call, result);
+    return 0;
+}
+
+static bool has_labels(yyjson_mut_val *box, yyjson_val *wanted)
+{
+    yyjson_mut_val *have = yyjson_mut_obj_get(box, "metadata");
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(wanted, i, n, key, value)
+    {
+        const char *text = yyjson_mut_get_str(yyjson_mut_obj_get(have, yyjson_get_str(key)));
+        if (!text || strcmp(text, yyjson_get_str(value)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int list(local_provider *p, abx_call *call, abx_error **err)
+{
+    yyjson_val *wanted = abx_json_get(abx_call_params(call), "metadata");
+    ABX_AUTO_JSON all = abx_local_list(p->local, err);
+    if (!all)
+        return -1;
+    yyjson_mut_doc *d = yyjson_doc_mut_copy(all, NULL);
+    yyjson_mut_val *boxes = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "sandboxes");
+    if (wanted) {
+        yyjson_mut_arr_iter it = yyjson_mut_arr_iter_with(boxes);
+        yyjson_mut_val *box;
+        while ((box = yyjson_mut_arr_iter_next(&it)))
+            if (!has_labels(box, wanted))
+                yyjson_mut_arr_iter_remove(&it);
+    }
+    abx_call_accept(call, &at_once, NULL);
+    abx_call_end(call, d);
+    return 0;
+}
+
+/* --- kill ------------------------------------------------------------------------------------------------ */
+typedef struct pending {
+    local_provider *p;
+    abx_call *call; /* NULL once it was let go */
+    char *id;
+} pending;
+
+static void free_pending(pending *w)
+{
+    free(w->id);
+    free(w);
+}
+
+static void on_release(abx_call *c, void *state)
+{
+    pending *w = state;
+    if (w->call == c)
+        w->call = NULL;
+}
+
+/* Both kinds of work are short and end by themselves. */
+static void on_cancel(abx_call *c, void *state)
+{
+    (void)c;
+    (void)state;
+}
+
+static const abx_call_backend waiting = {.on_cancel = on_cancel, .on_release = on_release};
+
+static pending *wait_for(local_provider *p, abx_call *call, const char *id)
+{
+    pending *w = ABX_NEW(pending);
+    w->p = p;
+    w->call = call;
+    w->id = abx_strdup(id);
+    return w;
+}
+
+static void on_killed(void *data, const abx_error *err)
+{
+    pending *w = data;
+    if (w->call && err)
+        abx_call_fail(w->call, abx_error_copy(err));
+    else if (w->call)
+        abx_call_end(w->call, NULL);
+    free_pending(w);
+}
+
+static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
+{
+    local_box *box = local_box_find(p, id);
+    if (box)
+        local_box_close(box, NULL, NULL);
+    pending *w = wait_for(p, call, id);
+    if (abx_local_kill(p->local, id, on_killed, w, err) < 0) {
+        free_pending(w);
+        return -1;
+    }
+    abx_call_accept(call, &waiting, w);
+    return 0;
+}
+
+/* --- time limit ------------------------------------------------------------------------------------------ */
+static void on_timeout_set(void *data, yyjson_val *reply, const abx_error *err)
+{
+    pending *w = data;
+    abx_error *why = abx_error_copy(err);
+    if (!why)
+        abx_local_note_deadline(w->p->local, w->id, abx_json_int(reply, "expiresAtMs", 0), &why);
+    if (!w->call) {
+        abx_error_free(why);
+    } else if (why) {
+        abx_call_fail(w->call, why);
+    } else if (abx_call_op(w->call)->id == ABX_OP_SANDBOX_CONNECT) {
+        yyjson_doc *info = abx_local_info(w->p->local, w->id, &why);
+        if (info)
+            local_end(w->call, info);
+        else
+            abx_call_fail(w->call, why);
+    } else {
+        yyjson_mut_val *root;
+        yyjson_mut_doc *d = abx_mut_new(&root);
+        int64_t at = abx_json_int(reply, "expiresAtMs", 0);
+        char text[ABX_RFC3339_SIZE];
+        abx_format_rfc3339(at, text);
+        abx_mut_str(d, root, "expiresAt", at > 0 ? text : NULL);
+        abx_call_end(w->call, d);
+    }
+    free_pending(w);
+}
+
+static int set_timeout(local_provider *p, abx_call *call, const char *id, int64_t timeout_ms,
+                       abx_error **err)
+{
+    local_box *box = local_box_get(p, id, err);
+    if (!box)
+        return -1;
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_int(d, root, "timeoutMs", timeout_ms);
+    ABX_AUTO_JSON body = abx_json_freeze(d);
+    pending *w = wait_for(p, call, id);
+    if (abx_envd_client_control(box->client, "/abx/timeout", yyjson_doc_get_root(body),
+                                on_timeout_set, w, err) < 0) {
+        free_pending(w);
+        return -1;
+    }
+    abx_call_accept(call, &waiting, w);
+    return 0;
+}
+
+/* A connect never shortens a life. */
+static int connect_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
+{
+    ABX_AUTO_JSON info = abx_local_info(p->local, id, err);
+    if (!info)
+        return -1;
+    int64_t wanted = abx_json_int(abx_call_params(call), "timeoutMs", -1);
+    const char *expires = abx_json_str(yyjson_doc_get_root(info), "expiresAt", NULL);
+    int64_t at = 0;
+    bool longer = wanted >= 0 && expires && abx_parse_rfc3339(expires, &at) == 0 &&
+                  (wanted == 0 || abx_now_wall_ms() + wanted > at);
+    if (longer)
+        return set_timeout(p, call, id, wanted, err);
+    return answer(call, ABX_TAKE(info));
+}
+
+int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
+{
+    yyjson_val *params = abx_call_params(call);
+    const char *id = abx_json_str(params, "sandboxId", "");
+    switch (abx_call_op(call)->id) {
+    case ABX_OP_SANDBOX_LIST: return list(p, call, err);
+    case ABX_OP_SANDBOX_INFO: return answer(call, abx_local_info(p->local, id, err));
+    case ABX_OP_SANDBOX_KILL: return kill_sandbox(p, call, id, err);
+    case ABX_OP_SANDBOX_CONNECT: return connect_sandbox(p, call, id, err);
+    case ABX_OP_SANDBOX_SET_TIMEOUT:
+        return set_timeout(p, call, id, abx_json_int(params, "timeoutMs", 0), err);
+    case ABX_OP_PROVIDER_GC:
+        return answer(call, abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));
+    case ABX_OP_PROVIDER_DOCTOR: return answer(call, abx_local_doctor(p->local, err));
+    default:
+        return abx_fail(err, ABX_ERR_INTERNAL, "local does not know %s", abx_call_op(call)->method);
+    }
+}

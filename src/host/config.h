@@ -31,8 +31,12 @@ typedef struct abx_config_options {
     const char *system_file; /* NULL: /etc/abx/config.toml */
     const char
         *file; /* --config FILE or ABX_CONFIG instead of HOME/config.toml; must exist; or NULL */
-    const char *profile;    /* --profile, or NULL: ABX_PROFILE, then the setting */
-    const char *const *env; /* the environment, "K=V", NULL at the end; NULL: none */
+    const char *profile; /* --profile, or NULL: ABX_PROFILE, then the setting */
+    const char *const
+        *env; /* the environment, "K=V", NULL at the end; borrowed until free; NULL: none */
+    /* Find the project's file, but take nothing from it: for `config trust`, which must work while that
+     * file sets what needs trust. */
+    bool ignore_project;
 } abx_config_options;
 
 int abx_config_open(const abx_config_options *options, abx_config **out, abx_error **err);
@@ -47,14 +51,19 @@ const char *abx_config_get(abx_config *config, const char *key, abx_source *sour
                            const char **where);
 /* A common key of a provider with references resolved; owned by the caller; NULL without one (no error) or with *err. */
 char *abx_config_secret(abx_config *config, const char *provider, const char *key, abx_error **err);
-/* The options of a provider as an object (never NULL): [providers.ID] beside the common keys, -O flags over them. */
+/* The options of a provider as an object: [providers.ID] beside the common keys, -O flags over them, defaults
+ * below. NULL and *err when an -O flag does not fit. */
 yyjson_doc *abx_config_provider_options(abx_config *config, const char *provider, abx_error **err);
 int abx_config_set_option(abx_config *config, const char *key_value,
                           abx_error **err); /* -O key=value */
 
 /* {"settings":[{"key","value","source","where"}…]}; secrets show at most their last four characters. */
 yyjson_doc *abx_config_list(abx_config *config);
-/* Write or remove a key in the user's file: atomic, comments kept, checked before. Modes 0600. */
+/* True if a file held the text of a secret (not a reference): then this process has it in its memory, and must not
+ * fork a sandbox's first process itself. */
+bool abx_config_holds_secret(const abx_config *config);
+/* Write or remove a key ("output", "providers.ID.KEY", "profiles.NAME.KEY", …) in the user's file: atomic, comments
+ * kept, checked before. Mode 0600. */
 int abx_config_write(abx_config *config, const char *key, const char *value, abx_error **err);
 int abx_config_unset(abx_config *config, const char *key, abx_error **err);
 const char *abx_config_user_path(abx_config *config);

@@ -1,0 +1,135 @@
+/* Changing the user's file: under a lock, checked before it is written, replaced at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "host/config_inner.h"
+
+#define LOCK_TRIES   500
+#define LOCK_STEP_NS 10000000L
+
+/* A lock on the folder of the file; it ends with the descriptor. -1 and *err after five seconds. */
+static int lock_folder(const char *path, abx_error **err)
+{
+    ABX_AUTO_FREE char *folder = abx_path_dir(path);
+    ABX_AUTO_FD fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return abx_fail_errno(err, ABX_ERR_CONFIG, errno, "cannot use '%s'", folder);
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return abx_take_fd(&fd);
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return abx_fail_errno(err, ABX_ERR_CONFIG, errno, "cannot lock '%s'", folder);
+        nanosleep(&(struct timespec){0, LOCK_STEP_NS}, NULL);
+    }
+    return abx_fail(err, ABX_ERR_CONFLICT, "another process holds '%s'", folder);
+}
+
+static int add_escaped(abx_buf *out, unsigned char c)
+{
+    switch (c) {
+    case '"': return abx_buf_add_str(out, "\\\"");
+    case '\\': return abx_buf_add_str(out, "\\\\");
+    case '\n': return abx_buf_add_str(out, "\\n");
+    case '\t': return abx_buf_add_str(out, "\\t");
+    case '\r': return abx_buf_add_str(out, "\\r");
+    default: break;
+    }
+    if (c < 0x20 || c == 0x7f)
+        return abx_buf_addf(out, "\\u%04X", c);
+    return abx_buf_add_byte(out, c);
+}
+
+/* The value as TOML (owned): true and false where the setting is that, else a string. */
+static char *literal_of(const abx_setting_row *row, const char *value, abx_error **err)
+{
+    if (row->type == ABX_SETTING_BOOL) {
+        bool yes = abx_str_eq(value, "true") || abx_str_eq(value, "1") ||
+                   abx_str_eq(value, "yes") || abx_str_eq(value, "on");
+        return abx_strdup(yes ? "true" : "false");
+    }
+    ABX_AUTO_BUF out = ABX_BUF(ABX_TOML_MAX);
+    int rc = abx_buf_add_byte(&out, '"');
+    for (const char *p = value; *p && rc == 0; p++)
+        rc = add_escaped(&out, (unsigned char)*p);
+    if (rc == 0)
+        rc = abx_buf_add_byte(&out, '"');
+    if (rc < 0 || !abx_utf8_valid(value, strlen(value))) {
+        abx_fail(err, ABX_ERR_USAGE, rc < 0 ? "the value is too long" : "the value is not UTF-8");
+        return NULL;
+    }
+    return abx_buf_take(&out);
+}
+
+/* The row of a key that may begin with "profiles.NAME.". */
+static const abx_setting_row *row_of(const char *key, abx_error **err)
+{
+    if (!abx_has_prefix(key, "profiles."))
+        return abx_setting_find(key, ABX_ERR_USAGE, err);
+    const char *name = key + strlen("profiles.");
+    const char *dot = strchr(name, '.');
+    ABX_AUTO_FREE char *profile = abx_strndup(name, dot ? (size_t)(dot - name) : strlen(name));
+    ABX_AUTO_FREE char *shown = abx_printable(key);
+    if (!dot || !abx_is_profile(profile) || strcmp(dot + 1, "profile") == 0) {
+        abx_fail(err, ABX_ERR_USAGE, "unknown key '%s'", shown);
+        abx_hint(err,
+                 "a key of a profile is 'profiles.NAME.KEY', for example profiles.work.provider");
+        return NULL;
+    }
+    return abx_setting_find(dot + 1, ABX_ERR_USAGE, err);
+}
+
+/* Read the file ("" if there is none), change it by `literal` (NULL: unset), check and replace it. */
+static int change(abx_config *c, const char *key, const char *literal, abx_error **err)
+{
+    ABX_AUTO_FD lock = lock_folder(c->user_path, err);
+    ABX_AUTO_BUF old = ABX_BUF(0);
+    ABX_AUTO_BUF new = ABX_BUF(ABX_TOML_MAX);
+    abx_config_file file = {c->user_path, ABX_SOURCE_USER, c->user_named, !c->user_named};
+    if (lock < 0)
+        return -1;
+    int rc = abx__config_read(&file, &old, NULL, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 1 && !literal)
+        return 0;
+    rc = literal ? abx__config_edit_set(abx_buf_cstr(&old), old.len, key, literal, &new, err)
+                 : abx__config_edit_unset(abx_buf_cstr(&old), old.len, key, &new, err);
+    if (rc < 0)
+        return abx_wrap(err, "cannot change '%s'", c->user_path);
+    abx_config probe = {.home = c->home};
+    rc = abx__config_parse(&probe, &file, abx_buf_cstr(&new), new.len, err);
+    abx__config_forget_files(&probe);
+    if (rc < 0) {
+        abx_wrap(err, "cannot set '%s'", key);
+        return abx_hint(err, "edit '%s' by hand", c->user_path);
+    }
+    /* Through a link, so that a file kept elsewhere stays a link. */
+    ABX_AUTO_FREE char *target = realpath(c->user_path, NULL);
+    return abx_write_atomic(target ? target : c->user_path, new.data, new.len, 0600, true, err);
+}
+
+int abx_config_write(abx_config *c, const char *key, const char *value, abx_error **err)
+{
+    const abx_setting_row *row = row_of(key, err);
+    if (!row || abx_setting_check(row, value, ABX_ERR_USAGE, key, err) < 0)
+        return -1;
+    ABX_AUTO_FREE char *literal = literal_of(row, value, err);
+    if (!literal || change(c, key, literal, err) < 0)
+        return -1;
+    return abx__config_reload(c, err);
+}
+
+int abx_config_unset(abx_config *c, const char *key, abx_error **err)
+{
+    if (!row_of(key, err) || change(c, key, NULL, err) < 0)
+        return -1;
+    return abx__config_reload(c, err);
+}

@@ -1,6 +1,5 @@
 /* Which project files the user trusts: HOME/trust/SHA256(path) holds SHA256(path, content). A file that changed has
  * another digest and must be trusted again. */
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,60 +7,38 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "host/config_inner.h"
+#include "host/digest.h"
 
-#define DIGEST_TEXT 65 /* 64 hexadecimal digits and a 0 */
-
-/* The digest of the path, and, with text, of what follows it. */
-static int digest(const char *path, const char *text, size_t n, char out[DIGEST_TEXT],
-                  abx_error **err)
+/* HOME/trust/NAME; owned. */
+static char *record_path(const char *home, const char *path)
 {
-    unsigned char raw[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
-             EVP_DigestUpdate(ctx, path, strlen(path) + 1) == 1 &&
-             (!text || EVP_DigestUpdate(ctx, text, n) == 1) &&
-             EVP_DigestFinal_ex(ctx, raw, &len) == 1;
-    EVP_MD_CTX_free(ctx);
-    if (!ok || len != 32)
-        return abx_fail(err, ABX_ERR_INTERNAL, "cannot compute a digest");
-    abx_hex(raw, len, out);
-    return 0;
-}
-
-/* HOME/trust/NAME (owned), or NULL. */
-static char *record_path(const char *home, const char *path, abx_error **err)
-{
-    char name[DIGEST_TEXT];
-    if (digest(path, NULL, 0, name, err) < 0)
-        return NULL;
+    char name[ABX_DIGEST_SIZE];
+    abx_digest(path, strlen(path), NULL, 0, name);
     return abx_format("%s/trust/%s", home, name);
 }
 
 int abx__trust_check(const char *home, const char *path, const char *text, size_t n,
                      abx_error **err)
 {
-    char now[DIGEST_TEXT];
-    ABX_AUTO_FREE char *record = record_path(home, path, err);
+    char now[ABX_DIGEST_SIZE];
+    ABX_AUTO_FREE char *record = record_path(home, path);
     ABX_AUTO_BUF known = ABX_BUF(0);
-    if (!record)
-        return -1;
     int rc = abx_read_file(record, 4096, &known, err);
     if (rc != 0)
         return rc < 0 ? -1 : 0;
-    if (digest(path, text, n, now, err) < 0)
-        return -1;
+    abx_digest(path, strlen(path) + 1, text, n, now);
     return known.len >= 64 && abx_equal_secret(known.data, 64, now, 64) ? 1 : 0;
 }
 
 int abx__trust_remember(const char *home, const char *path, const char *text, size_t n,
                         abx_error **err)
 {
-    char now[DIGEST_TEXT];
-    ABX_AUTO_FREE char *record = record_path(home, path, err);
+    char now[ABX_DIGEST_SIZE];
+    ABX_AUTO_FREE char *record = record_path(home, path);
     ABX_AUTO_FREE char *folder = abx_path_join(home, "trust");
-    if (!record || digest(path, text, n, now, err) < 0 || abx_make_dirs(folder, 0700, err) < 0)
+    if (abx_make_dirs(folder, 0700, err) < 0)
         return -1;
+    abx_digest(path, strlen(path) + 1, text, n, now);
     now[64] = '\n';
     return abx_write_atomic(record, now, sizeof now, 0600, true, err);
 }

@@ -229,14 +229,10 @@ int abx_http_server_adopt(abx_http_server *s, int fd, void (*on_gone)(void *data
 
 static void maybe_closed(abx_http_server *s);
 
-static void on_prepare(uv_prepare_t *p)
+static void settle_all(abx_http_server *s)
 {
-    abx_http_server *s = p->data;
     abx__link work;
 
-    if (abx__link_alone(&s->pending) && !s->closing)
-        return;
-    /* What handlers add meanwhile waits for the next turn, or the loop would never get to its events. */
     abx__link_init(&work);
     while (!abx__link_alone(&s->pending)) {
         abx__link *l = s->pending.next;
@@ -248,7 +244,38 @@ static void on_prepare(uv_prepare_t *p)
         abx__link_remove(&c->pending);
         abx__conn_settle(c);
     }
+}
+
+static void run_pending(abx_http_server *s)
+{
+    /* Handlers may add to the list. Some rounds are enough for all but two exchanges that feed each other
+     * without end; those must not keep the loop from its events. */
+    for (int round = 0; round < 16 && !abx__link_alone(&s->pending); round++)
+        settle_all(s);
+    if (!abx__link_alone(&s->pending) && !s->close_rest)
+        uv_timer_start(&s->timer, on_timer, 0, 0);
     maybe_closed(s);
+}
+
+static void on_turn(uv_idle_t *turn)
+{
+    uv_idle_stop(turn);
+}
+
+static void on_prepare(uv_prepare_t *p)
+{
+    abx_http_server *s = p->data;
+
+    if (abx__link_alone(&s->pending) && !s->closing)
+        return;
+    /* Whoever turns the loop until a handler has run must not be caught in a wait. */
+    uv_idle_start(&s->turn, on_turn);
+    run_pending(s);
+}
+
+static void on_check(uv_check_t *p)
+{
+    run_pending(p->data);
 }
 
 int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options,
@@ -282,12 +309,16 @@ int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options
         abx__link_init(&s->waits[w]);
     uv_timer_init(loop, &s->timer);
     uv_prepare_init(loop, &s->prepare);
-    s->timer.data = s->prepare.data = s;
+    uv_check_init(loop, &s->check);
+    uv_idle_init(loop, &s->turn);
+    s->timer.data = s->prepare.data = s->check.data = s->turn.data = s;
     uv_prepare_start(&s->prepare, on_prepare);
-    /* Sockets keep the loop alive, these two do not. */
+    uv_check_start(&s->check, on_check);
+    /* Sockets keep the loop alive, these do not. */
+    uv_unref((uv_handle_t *)&s->check);
     uv_unref((uv_handle_t *)&s->prepare);
     uv_unref((uv_handle_t *)&s->timer);
-    s->open_handles = 2;
+    s->open_handles = 4;
     *out = s;
     return 0;
 }
@@ -311,11 +342,13 @@ static void on_rest_closed(uv_handle_t *h)
 
 static void maybe_closed(abx_http_server *s)
 {
-    if (!s->closing || s->close_rest || s->conn_count || s->open_handles > 2)
+    if (!s->closing || s->close_rest || s->conn_count || s->open_handles > 4)
         return;
     s->close_rest = true;
     uv_close((uv_handle_t *)&s->timer, on_rest_closed);
     uv_close((uv_handle_t *)&s->prepare, on_rest_closed);
+    uv_close((uv_handle_t *)&s->check, on_rest_closed);
+    uv_close((uv_handle_t *)&s->turn, on_rest_closed);
 }
 
 static void on_listener_closed(uv_handle_t *h)

@@ -10,7 +10,7 @@
  * Re-entrance: calls of the public interface never run a handler and never free anything. They change
  * state, try to send, and put the connection on the server's pending list. Handlers run, and memory goes,
  * only in abx__conn_settle, which is called at the end of each event of the connection and, for the
- * pending list, right before the loop waits. */
+ * pending list, right before and after the loop waits. */
 #ifndef ABX_NET_HTTP_SERVER_INNER_H
 #define ABX_NET_HTTP_SERVER_INNER_H
 
@@ -93,12 +93,14 @@ struct abx_http_server {
     size_t conn_count;
     size_t exchange_count;
     uv_timer_t timer;
-    uv_prepare_t prepare; /* runs the pending list */
-    int open_handles;     /* timer, prepare, listeners */
+    uv_prepare_t prepare; /* these two run the pending list, */
+    uv_check_t check;
+    uv_idle_t turn;   /* and this keeps the loop from waiting right after the first */
+    int open_handles; /* our own four and the listeners */
     int64_t date_second;
     char date[48]; /* "Date: …\r\n" of date_second */
     bool closing;
-    bool close_rest;  /* timer and prepare are being closed */
+    bool close_rest;  /* our own handles are being closed */
     bool accept_held; /* out of descriptors: listeners wait */
     void (*closed)(void *data);
     void *closed_data;

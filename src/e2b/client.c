@@ -1,0 +1,118 @@
+#include "e2b/client_inner.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+/* What goes into a header line must not end it. */
+static bool is_line(const char *s)
+{
+    for (; s && *s; s++)
+        if (iscntrl((unsigned char)*s))
+            return false;
+    return true;
+}
+
+static void client_free(abx_envd_client *c)
+{
+    free(c->base_url);
+    free(c->sandbox_id);
+    free(c->token);
+    free(c);
+}
+
+int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out, abx_error **err)
+{
+    const char *id = o->sandbox_id ? o->sandbox_id : "";
+    if (!is_line(id) || !is_line(o->token) || !is_line(o->base_url))
+        return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
+                        "the token or the address of sandbox '%s' has control characters", id);
+    abx_envd_client *c = ABX_NEW(abx_envd_client);
+    size_t n = strlen(o->base_url);
+    while (n > 0 && o->base_url[n - 1] == '/')
+        n--;
+    c->loop = o->loop;
+    c->base_url = abx_strndup(o->base_url, n);
+    c->sandbox_id = abx_strdup(id);
+    c->token = abx_strdup(o->token);
+    c->codec = o->codec;
+    c->abx = o->abx;
+    c->local = o->dial != NULL;
+    c->alive = o->alive;
+    c->dial_data = o->dial_data;
+    c->log = o->log;
+    abx_http_options http = {.dial = o->dial,
+                             .dial_data = o->dial_data,
+                             .max_head_bytes = ABX__ENVD_MAX_HEAD,
+                             .log = o->log};
+    if (abx_http_open(o->loop, &http, &c->http, err) < 0) {
+        client_free(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+static void on_http_closed(void *data)
+{
+    abx_envd_client *c = data;
+    if (c->close_cb)
+        c->close_cb(c->close_data);
+    client_free(c);
+}
+
+void abx_envd_client_close(abx_envd_client *c, void (*cb)(void *data), void *data)
+{
+    ABX_CHECK(!c->closing);
+    c->closing = true;
+    c->close_cb = cb;
+    c->close_data = data;
+    while (c->jobs) {
+        abx__envd_job *job = c->jobs;
+        c->jobs = job->next;
+        abx__envd_job_fail(job, abx_error_new(ABX_ERR_CANCELLED, "the client was closed"));
+        job->client = NULL;
+        job->at = NULL;
+        job->next = NULL;
+    }
+    abx_http_close(c->http, on_http_closed, c);
+}
+
+static const abx__envd_op *op_of(abx_op_id id)
+{
+    switch (id) {
+    case ABX_OP_PROCESS_START: return &abx__envd_process_start;
+    case ABX_OP_PROCESS_ATTACH: return &abx__envd_process_attach;
+    case ABX_OP_PROCESS_SIGNAL: return &abx__envd_process_signal;
+    case ABX_OP_PROCESS_LIST: return &abx__envd_process_list;
+    case ABX_OP_PROCESS_STDIN: return &abx__envd_process_stdin;
+    case ABX_OP_PROCESS_CLOSE_STDIN: return &abx__envd_process_close_stdin;
+    case ABX_OP_FS_READ: return &abx__envd_fs_read;
+    case ABX_OP_FS_WRITE: return &abx__envd_fs_write;
+    case ABX_OP_FS_STAT: return &abx__envd_fs_stat;
+    case ABX_OP_FS_LIST: return &abx__envd_fs_list;
+    case ABX_OP_FS_MAKE_DIR: return &abx__envd_fs_make_dir;
+    case ABX_OP_FS_RENAME: return &abx__envd_fs_rename;
+    case ABX_OP_FS_REMOVE: return &abx__envd_fs_remove;
+    case ABX_OP_FS_WATCH: return &abx__envd_fs_watch;
+    case ABX_OP_PTY_OPEN: return &abx__envd_pty_open;
+    case ABX_OP_PTY_WRITE: return &abx__envd_pty_write;
+    case ABX_OP_PTY_RESIZE: return &abx__envd_pty_resize;
+    case ABX_OP_PTY_CLOSE: return &abx__envd_pty_close;
+    default: return NULL;
+    }
+}
+
+int abx_envd_client_start(abx_envd_client *c, abx_call *call, abx_error **err)
+{
+    const abx_op_row *row = abx_call_op(call);
+    const abx__envd_op *op = op_of(row->id);
+    if (!op)
+        return abx_fail(err, ABX_ERR_FEATURE_MISSING, "a sandbox does not answer '%s' itself",
+                        row->method);
+    if (c->closing)
+        return abx_fail(err, ABX_ERR_CANCELLED, "the client was closed");
+    return abx__envd_job_run(c, call, op, err);
+}

@@ -1,0 +1,244 @@
+#include "e2b/client_inner.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#define MAX_TEXT 1000 /* bytes of a foreign text that go into an error */
+
+abx_error *abx__envd_stamp(const abx_envd_client *c, const abx__envd_exchange *x, abx_error *err)
+{
+    if (c && !err->sandbox)
+        err->sandbox = abx_strdup(c->sandbox_id);
+    if (x && x->request_id && !err->request_id)
+        err->request_id = abx_printable(x->request_id);
+    return err;
+}
+
+abx_error *abx__envd_bad_answer(const abx_envd_client *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
+    va_end(ap);
+    return abx__envd_stamp(c, NULL, abx_error_new(ABX_ERR_BACKEND_ANSWER, "%s", text));
+}
+
+/* A foreign text as one line of bounded length. */
+static char *one_line(const char *text)
+{
+    size_t n = strlen(text);
+    ABX_AUTO_FREE char *head = abx_strndup(text, n < MAX_TEXT ? n : abx_utf8_whole(text, MAX_TEXT));
+    for (char *p = head; *p; p++)
+        if (*p == '\n' || *p == '\r' || *p == '\t')
+            *p = ' ';
+    n = strlen(head);
+    while (n > 0 && head[n - 1] == ' ')
+        head[--n] = 0;
+    return abx_printable(head);
+}
+
+/* --- Connect codes ------------------------------------------------------------------------------------------ */
+typedef struct code_row {
+    const char *code;
+    abx_err_id start, process, input, file; /* by what was asked for */
+    int start_errno, input_errno, file_errno;
+} code_row;
+
+static const code_row codes[] = {
+    {"canceled", ABX_ERR_BACKEND, ABX_ERR_BACKEND, ABX_ERR_BACKEND, ABX_ERR_BACKEND, 0, 0, 0},
+    {"unknown", ABX_ERR_BACKEND, ABX_ERR_BACKEND, ABX_ERR_CONFLICT, ABX_ERR_BACKEND, 0, 0, 0},
+    {"invalid_argument", ABX_ERR_START_FAILED, ABX_ERR_USAGE, ABX_ERR_USAGE, ABX_ERR_FILE, 0, 0,
+     EINVAL},
+    {"deadline_exceeded", ABX_ERR_TIMEOUT, ABX_ERR_TIMEOUT, ABX_ERR_TIMEOUT, ABX_ERR_TIMEOUT, 0, 0,
+     0},
+    {"not_found", ABX_ERR_START_FAILED, ABX_ERR_PROCESS_NOT_FOUND, ABX_ERR_PROCESS_NOT_FOUND,
+     ABX_ERR_FILE_NOT_FOUND, ENOENT, 0, ENOENT},
+    {"already_exists", ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, 0, 0,
+     EEXIST},
+    {"permission_denied", ABX_ERR_START_FAILED, ABX_ERR_FORBIDDEN, ABX_ERR_FORBIDDEN, ABX_ERR_FILE,
+     EACCES, 0, EACCES},
+    {"resource_exhausted", ABX_ERR_RATE_LIMIT, ABX_ERR_RATE_LIMIT, ABX_ERR_RATE_LIMIT,
+     ABX_ERR_RATE_LIMIT, 0, 0, 0},
+    {"failed_precondition", ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, ABX_ERR_FILE, 0,
+     0, 0},
+    {"aborted", ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, ABX_ERR_CONFLICT, 0, 0, 0},
+    {"out_of_range", ABX_ERR_USAGE, ABX_ERR_USAGE, ABX_ERR_USAGE, ABX_ERR_FILE, 0, 0, 0},
+    {"unimplemented", ABX_ERR_FEATURE_MISSING, ABX_ERR_FEATURE_MISSING, ABX_ERR_FEATURE_MISSING,
+     ABX_ERR_FEATURE_MISSING, 0, 0, 0},
+    /* of input: the other end of the pipe is closed, or there is no pipe */
+    {"internal", ABX_ERR_BACKEND, ABX_ERR_BACKEND, ABX_ERR_CONFLICT, ABX_ERR_FILE, 0, EPIPE, 0},
+    {"unavailable", ABX_ERR_NETWORK, ABX_ERR_NETWORK, ABX_ERR_NETWORK, ABX_ERR_NETWORK, 0, 0, 0},
+    {"data_loss", ABX_ERR_BACKEND, ABX_ERR_BACKEND, ABX_ERR_BACKEND, ABX_ERR_BACKEND, 0, 0, 0},
+    {"unauthenticated", ABX_ERR_API_KEY, ABX_ERR_API_KEY, ABX_ERR_API_KEY, ABX_ERR_API_KEY, 0, 0,
+     0},
+};
+
+static const code_row *find_code(const char *code)
+{
+    for (size_t i = 0; i < ABX_COUNT(codes); i++)
+        if (strcmp(codes[i].code, code) == 0)
+            return codes + i;
+    return NULL;
+}
+
+static abx_err_id id_of(const code_row *row, abx__envd_kind kind, int *sys_errno)
+{
+    switch (kind) {
+    case ABX__ENVD_START: *sys_errno = row->start_errno; return row->start;
+    case ABX__ENVD_INPUT: *sys_errno = row->input_errno; return row->input;
+    case ABX__ENVD_FILE: *sys_errno = row->file_errno; return row->file;
+    default: *sys_errno = 0; return row->process;
+    }
+}
+
+static bool names_gone_sandbox(const char *message)
+{
+    return strstr(message, "andbox was not found") != NULL;
+}
+
+abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind, yyjson_val *v)
+{
+    const char *code = abx_json_str(v, "code", "unknown");
+    ABX_AUTO_FREE char *message = one_line(abx_json_str(v, "message", ""));
+    const code_row *row = find_code(code);
+    int sys_errno = 0;
+    abx_err_id id = id_of(row ? row : find_code("unknown"), kind, &sys_errno);
+    /* "invalid username: 'x'": not our key is wrong but the user that was asked for */
+    if (id == ABX_ERR_API_KEY && strstr(message, "user"))
+        id = kind == ABX__ENVD_START ? ABX_ERR_START_FAILED : ABX_ERR_USAGE;
+    /* our own envd has limits of its own, and asks nobody to come back later */
+    if (id == ABX_ERR_RATE_LIMIT && c->abx)
+        id = ABX_ERR_QUOTA;
+    if (id == ABX_ERR_NETWORK && names_gone_sandbox(message))
+        id = ABX_ERR_SANDBOX_NOT_FOUND;
+    abx_error *err = abx_error_new(id, "%s",
+                                   *message ? message
+                                   : row    ? row->code
+                                            : "unknown error");
+    err->sys_errno = sys_errno;
+    if (strstr(message, "no space left on device")) {
+        err->id = ABX_ERR_NO_SPACE;
+        err->sys_errno = ENOSPC;
+    }
+    return abx__envd_stamp(c, NULL, err);
+}
+
+/* --- answers of another kind --------------------------------------------------------------------------------- */
+static bool is_html(const abx__envd_exchange *x)
+{
+    if (x->content_type && strncasecmp(x->content_type, "text/html", 9) == 0)
+        return true;
+    const char *p = abx_buf_cstr(&x->body);
+    while (isspace((unsigned char)*p))
+        p++;
+    return strncasecmp(p, "<!doctype", 9) == 0 || strncasecmp(p, "<html", 5) == 0;
+}
+
+/* The text between <title> and </title>, or "". */
+static char *html_title(const abx__envd_exchange *x)
+{
+    const char *from = strcasestr(abx_buf_cstr(&x->body), "<title>");
+    const char *to = from ? strcasestr(from, "</title>") : NULL;
+    if (!to)
+        return abx_strdup("");
+    ABX_AUTO_FREE char *title = abx_strndup(from + 7, (size_t)(to - from - 7));
+    return one_line(title);
+}
+
+static abx_error *html_error(const abx__envd_exchange *x)
+{
+    ABX_AUTO_FREE char *title = html_title(x);
+    abx_err_id id = x->status >= 500 ? ABX_ERR_NETWORK : ABX_ERR_BACKEND_ANSWER;
+    abx_error *err =
+        *title ? abx_error_new(id, "a web page came instead of an answer (status %d): '%s'",
+                               x->status, title)
+               : abx_error_new(id, "a web page came instead of an answer (status %d)", x->status);
+    (void)abx_hint(&err, "a proxy on the way may have sent it: see HTTPS_PROXY and NO_PROXY");
+    return err;
+}
+
+static abx_err_id id_of_status(int status, abx__envd_kind kind)
+{
+    bool file = kind == ABX__ENVD_FILE;
+    switch (status) {
+    case 400: return file ? ABX_ERR_FILE : ABX_ERR_USAGE;
+    case 401: return ABX_ERR_API_KEY;
+    case 403: return ABX_ERR_FORBIDDEN;
+    case 404: return file ? ABX_ERR_FILE_NOT_FOUND : ABX_ERR_FEATURE_MISSING;
+    case 405:
+    case 415:
+    case 501: return ABX_ERR_FEATURE_MISSING;
+    case 406: return ABX_ERR_BACKEND;
+    case 409: return ABX_ERR_CONFLICT;
+    case 413: return ABX_ERR_TOO_LARGE;
+    case 429: return ABX_ERR_RATE_LIMIT;
+    case 500: return file ? ABX_ERR_FILE : ABX_ERR_BACKEND;
+    case 502:
+    case 503:
+    case 504: return ABX_ERR_NETWORK;
+    case 507: return ABX_ERR_NO_SPACE;
+    default: return ABX_ERR_BACKEND;
+    }
+}
+
+static abx_error *status_error(const abx__envd_exchange *x, abx__envd_kind kind,
+                               const char *message)
+{
+    abx_err_id id = id_of_status(x->status, kind);
+    if (x->status == 502 && names_gone_sandbox(message))
+        id = ABX_ERR_SANDBOX_NOT_FOUND;
+    if (x->status == 401 && strstr(message, "user '"))
+        id = ABX_ERR_USAGE;
+    if (!*message)
+        return abx_error_new(id, "the server answered with status %d", x->status);
+    return abx_error_new(id, "%s", message);
+}
+
+/* A good status, but not the type or the encoding that was asked for. */
+static abx_error *type_error(const abx__envd_exchange *x)
+{
+    if (x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0) {
+        ABX_AUTO_FREE char *encoding = one_line(x->encoding);
+        return abx_error_new(ABX_ERR_BACKEND_ANSWER,
+                             "the answer is encoded as '%s', which was not offered", encoding);
+    }
+    ABX_AUTO_FREE char *type = one_line(x->content_type ? x->content_type : "");
+    return abx_error_new(ABX_ERR_BACKEND_ANSWER, "the answer has the type '%s' instead of '%s'",
+                         type, x->answer_type ? x->answer_type : "");
+}
+
+abx_error *abx__envd_answer_error(const abx_envd_client *c, abx__envd_kind kind,
+                                  const abx__envd_exchange *x)
+{
+    abx_error *err = NULL;
+    ABX_AUTO_JSON body = x->body.len > 0 ? abx_json_parse(x->body.data, x->body.len,
+                                                          ABX_ERR_BACKEND_ANSWER, "answer", NULL)
+                                         : NULL;
+    yyjson_val *root = yyjson_doc_get_root(body);
+    if (is_html(x)) {
+        err = html_error(x);
+    } else if (x->status >= 300 && x->status < 400) {
+        err = abx_error_new(
+            ABX_ERR_BACKEND_ANSWER,
+            "the server answered with a redirect (status %d), which is not followed", x->status);
+    } else if (x->status >= 200 && x->status < 300) {
+        err = type_error(x);
+    } else if (yyjson_is_str(yyjson_obj_get(root, "code"))) {
+        err = abx__envd_connect_error(c, kind, root);
+    } else {
+        const char *text = root ? abx_json_str(root, "message", "") : abx_buf_cstr(&x->body);
+        ABX_AUTO_FREE char *message = one_line(text);
+        err = status_error(x, kind, message);
+    }
+    if (err->id == ABX_ERR_RATE_LIMIT && x->retry_after) {
+        ABX_AUTO_FREE char *after = one_line(x->retry_after);
+        (void)abx_hint(&err, "try again after %s seconds", after);
+    }
+    return abx__envd_stamp(c, x, err);
+}

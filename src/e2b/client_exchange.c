@@ -1,0 +1,182 @@
+#include "e2b/client_inner.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "wire/base64.h"
+
+#define MAX_HEADERS 16
+
+const char *abx__envd_unary_type(const abx_envd_client *c)
+{
+    return c->codec == ABX_E2B_PROTO ? "application/proto" : "application/json";
+}
+
+const char *abx__envd_stream_type(const abx_envd_client *c)
+{
+    return c->codec == ABX_E2B_PROTO ? "application/connect+proto" : "application/connect+json";
+}
+
+/* --- the request's head ---------------------------------------------------------------------------- */
+typedef struct lines {
+    char *items[MAX_HEADERS];
+    size_t count;
+} lines;
+
+static void lines_clear(lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->items[i]);
+}
+
+static void add(lines *l, char *line)
+{
+    ABX_CHECK(l->count < MAX_HEADERS);
+    l->items[l->count++] = line;
+}
+
+static char *basic_user(const char *user)
+{
+    ABX_AUTO_FREE char *pair = abx_format("%s:", user);
+    ABX_AUTO_FREE char *text = abx_base64_text(pair, strlen(pair), ABX_BASE64_STANDARD, true);
+    return abx_format("Authorization: Basic %s", text);
+}
+
+static void add_lines(const abx_envd_client *c, const abx__envd_request *r, lines *l)
+{
+    add(l, abx_format("E2b-Sandbox-Id: %s", c->sandbox_id));
+    add(l, abx_strdup("E2b-Sandbox-Port: 49983"));
+    add(l, abx_strdup("Accept-Encoding: identity"));
+    if (c->token)
+        add(l, abx_format("X-Access-Token: %s", c->token));
+    if (c->abx)
+        add(l, abx_strdup("X-Abx: 1"));
+    if (r->content_type)
+        add(l, abx_format("Content-Type: %s", r->content_type));
+    if (r->user)
+        add(l, basic_user(r->user));
+    if (r->connect)
+        add(l, abx_strdup("Connect-Protocol-Version: 1"));
+    if (r->keepalive)
+        add(l, abx_strdup("Keepalive-Ping-Interval: " ABX__ENVD_PING_S));
+    /* at most ten digits; what is longer than that is no limit anybody waits for */
+    if (r->connect_timeout_ms > 0 && r->connect_timeout_ms <= 9999999999U)
+        add(l, abx_format("Connect-Timeout-Ms: %llu", (unsigned long long)r->connect_timeout_ms));
+}
+
+/* --- the answer ------------------------------------------------------------------------------------------ */
+static char *copy_header(const abx_http_headers *headers, const char *name)
+{
+    return abx_strdup(abx_http_headers_get(headers, name));
+}
+
+/* "application/json; charset=utf-8" is "application/json". */
+static bool has_type(const abx__envd_exchange *x)
+{
+    if (!x->answer_type)
+        return true;
+    size_t n = strlen(x->answer_type);
+    const char *type = x->content_type ? x->content_type : "";
+    return strncasecmp(type, x->answer_type, n) == 0 && strchr("; \t", type[n]);
+}
+
+static void on_head(abx_http_transfer *t, int status, const abx_http_headers *headers, void *data)
+{
+    abx__envd_exchange *x = data;
+    x->status = status;
+    x->content_type = copy_header(headers, "Content-Type");
+    x->encoding = copy_header(headers, "Content-Encoding");
+    x->retry_after = copy_header(headers, "Retry-After");
+    x->request_id = copy_header(headers, "X-Request-Id");
+    if (!x->request_id)
+        x->request_id = copy_header(headers, "X-Trace-Id");
+    bool encoded = x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0;
+    x->good = (status == 200 || status == 204) && !encoded && has_type(x);
+    if (!x->good)
+        x->body.max = ABX__ENVD_MAX_ERROR;
+    if (x->hooks->head)
+        x->hooks->head(x);
+}
+
+static void collect(abx__envd_exchange *x, const uint8_t *bytes, size_t n)
+{
+    if (abx_buf_add(&x->body, bytes, n) == 0)
+        return;
+    if (!x->good) {
+        size_t room = x->body.max - x->body.len;
+        if (room > 0 && abx_buf_add(&x->body, bytes, room < n ? room : n) < 0)
+            return;
+    } else if (!x->too_large) {
+        x->too_large = true;
+        abx_http_cancel(x->transfer);
+    }
+}
+
+static void on_body(abx_http_transfer *t, const uint8_t *bytes, size_t n, void *data)
+{
+    abx__envd_exchange *x = data;
+    if (x->good && x->hooks->body)
+        x->hooks->body(x, bytes, n);
+    else
+        collect(x, bytes, n);
+}
+
+static void on_writable(abx_http_transfer *t, void *data)
+{
+    abx__envd_exchange *x = data;
+    if (x->hooks->writable)
+        x->hooks->writable(x);
+}
+
+static void exchange_free(abx__envd_exchange *x)
+{
+    free(x->answer_type);
+    free(x->content_type);
+    free(x->request_id);
+    free(x->encoding);
+    free(x->retry_after);
+    abx_buf_clear(&x->body);
+    free(x);
+}
+
+static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
+{
+    abx__envd_exchange *x = data;
+    x->transfer = NULL;
+    x->hooks->end(x, err);
+    exchange_free(x);
+}
+
+abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd_request *r,
+                                             const abx__envd_hooks *hooks, void *data,
+                                             abx_error **err)
+{
+    static const abx_http_handlers handlers = {on_head, on_body, on_writable, on_end};
+    lines head = {.count = 0};
+    add_lines(c, r, &head);
+    ABX_AUTO_FREE char *url = abx_format("%s%s", c->base_url, r->path);
+    abx_http_request request = {
+        .method = r->method,
+        .url = url,
+        .headers = (const char *const *)head.items,
+        .header_count = head.count,
+        .body = r->body,
+        .body_len = r->body_len,
+        .body_stream = r->body_stream,
+        .body_size = r->body_size,
+        .timeout_ms = r->timeout_ms,
+        .idle_timeout_ms = r->idle_ms,
+    };
+    abx__envd_exchange *x = ABX_NEW(abx__envd_exchange);
+    x->hooks = hooks;
+    x->data = data;
+    x->answer_type = abx_strdup(r->answer_type);
+    abx_buf_init(&x->body, r->max_body ? r->max_body : ABX__ENVD_MAX_ERROR);
+    int rc = abx_http_start(c->http, &request, &handlers, x, &x->transfer, err);
+    lines_clear(&head);
+    if (rc == 0)
+        return x;
+    exchange_free(x);
+    return NULL;
+}

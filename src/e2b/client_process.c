@@ -1,0 +1,401 @@
+/* process.start, process.attach and pty.open: one stream of process events each. */
+#include "e2b/client_inner.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+typedef struct follow {
+    bool attach, background, no_follow, kill; /* kill: the process ends with the call */
+    uint64_t timeout_ms;
+    bool started, has_exit;
+    char *id;
+    int64_t pid;
+    yyjson_mut_doc *exit; /* {id, pid, exitCode…}, once has_exit */
+    uint8_t *input;       /* what still is to be sent to a server without abxInput */
+    size_t input_len, input_sent;
+    bool stopping;
+} follow;
+
+static void follow_clear(abx__envd_job *job)
+{
+    follow *f = job->state;
+    free(f->id);
+    free(f->input);
+    yyjson_mut_doc_free(f->exit);
+}
+
+/* --- events -------------------------------------------------------------------------------------------------- */
+static yyjson_mut_doc *names(const follow *f, yyjson_mut_val **root)
+{
+    yyjson_mut_doc *d = abx_mut_new(root);
+    abx_mut_str(d, *root, "id", f->id);
+    if (f->pid > 0)
+        abx_mut_int(d, *root, "pid", f->pid);
+    return d;
+}
+
+/* The call ends here, the process goes on. */
+static void let_go(abx__envd_job *job)
+{
+    follow *f = job->state;
+    yyjson_mut_val *root = NULL;
+    abx__envd_stream_drop(job);
+    abx__envd_job_end(job, f->background ? names(f, &root) : NULL);
+}
+
+static void feed_input(abx__envd_job *job);
+static void send_kill(abx__envd_job *job);
+
+static int on_start(abx__envd_job *job, yyjson_val *start, abx_error **err)
+{
+    follow *f = job->state;
+    if (f->started)
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the process started twice");
+    f->id = abx__envd_process_id(job->client, start);
+    f->pid = abx_json_int(start, "pid", 0);
+    if (!f->id)
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the id of the process does not fit");
+    f->started = true;
+    abx__envd_stream_kind(job, ABX__ENVD_PROCESS);
+    yyjson_mut_val *root = NULL;
+    (void)abx_call_event(job->call, "started", names(f, &root));
+    if (f->input)
+        feed_input(job);
+    else if (f->background || (f->no_follow && !job->client->abx))
+        let_go(job);
+    return 0;
+}
+
+static void set_exit(abx__envd_job *job, yyjson_val *end, bool timed_out)
+{
+    follow *f = job->state;
+    yyjson_mut_val *root = NULL, *result = NULL;
+    yyjson_mut_doc *event = abx_mut_new(&root);
+    f->exit = f->attach ? abx_mut_new(&result) : names(f, &result);
+    f->has_exit = true;
+    if (end) {
+        abx__envd_put_exit(event, root, end);
+        abx__envd_put_exit(f->exit, result, end);
+    }
+    if (timed_out) {
+        abx_mut_str(event, root, "signal", "SIGKILL");
+        abx_mut_bool(event, root, "timedOut", true);
+        abx_mut_str(f->exit, result, "signal", "SIGKILL");
+        abx_mut_bool(f->exit, result, "timedOut", true);
+    }
+    (void)abx_call_event(job->call, "exit", event);
+}
+
+static int on_gap(abx__envd_job *job, yyjson_val *gap, abx_error **err)
+{
+    const char *stream = abx__envd_text(gap, "stream");
+    int64_t bytes = abx_json_int(gap, "bytes", -1);
+    if (!stream || bytes < 0 ||
+        (strcmp(stream, "stdout") != 0 && strcmp(stream, "stderr") != 0 &&
+         strcmp(stream, "pty") != 0))
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "a gap does not fit");
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_str(d, root, "stream", stream);
+    abx_mut_int(d, root, "bytes", bytes);
+    (void)abx_call_event(job->call, "gap", d);
+    return 0;
+}
+
+static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
+{
+    follow *f = job->state;
+    yyjson_val *event = yyjson_obj_get(message, "event");
+    yyjson_val *start = yyjson_obj_get(event, "start"), *end = yyjson_obj_get(event, "end");
+    yyjson_val *gap = yyjson_obj_get(event, "abxGap");
+    if (start)
+        return on_start(job, start, err);
+    if (!end && !gap)
+        return 0; /* a keepalive, or an event of a later version */
+    if (!f->started || f->has_exit)
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "an event of the process came out of order");
+    if (gap)
+        return on_gap(job, gap, err);
+    set_exit(job, end, false);
+    return 0;
+}
+
+static int on_data(abx__envd_job *job, abx_e2b_channel channel, const uint8_t *bytes, size_t n)
+{
+    static const abx_channel channels[] = {ABX_CH_STDOUT, ABX_CH_STDERR, ABX_CH_PTY, ABX_CH_STDOUT};
+    follow *f = job->state;
+    if (!f->started || f->has_exit || f->stopping)
+        return 1;
+    return abx_call_chunk(job->call, channels[channel], bytes, n);
+}
+
+static void on_end(abx__envd_job *job, abx_error *err, const char *code)
+{
+    follow *f = job->state;
+    /* E2B's answer to the limit of a process: no end event, the child is killed */
+    if (err && !f->has_exit && f->started && !f->attach && f->timeout_ms > 0 && !job->client->abx &&
+        strcmp(code, "deadline_exceeded") == 0)
+        set_exit(job, NULL, true);
+    if (f->has_exit) {
+        abx_error_free(err);
+        abx__envd_job_end(job, ABX_TAKE(f->exit));
+    } else if (err) {
+        abx__envd_job_fail(job, err);
+    } else if (f->no_follow && f->started) {
+        abx__envd_job_end(job, NULL);
+    } else {
+        abx__envd_job_fail(job,
+                           abx__envd_bad_answer(job->client, "the process ended without a result"));
+    }
+}
+
+/* --- input for a server that takes it by calls --------------------------------------------------------------- */
+static void on_input_closed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    follow *f = job->state;
+    abx_error_free(err); /* the process has ended or closed it: its end says the rest */
+    if (f->stopping)
+        send_kill(job);
+    else if (f->background)
+        let_go(job);
+}
+
+static void close_input(abx__envd_job *job)
+{
+    static const abx__envd_unary unary = {
+        .path = "/process.Process/CloseStdin",
+        .request = ABX_E2B_CLOSE_STDIN_REQUEST,
+        .answer = ABX_E2B_CLOSE_STDIN_RESPONSE,
+        .kind = ABX__ENVD_INPUT,
+        .timeout_ms = ABX__ENVD_UNARY_MS,
+        .side = true,
+    };
+    follow *f = job->state;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    if (job->client->abx)
+        abx_mut_bool(d, root, "abx", true);
+    if (abx__envd_put_selector(job->client, d, root, f->id, NULL) == 0)
+        (void)abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_input_closed, NULL);
+}
+
+static void on_input_sent(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    follow *f = job->state;
+    if (err || f->stopping) /* nobody reads it any more */
+        on_input_closed(job, NULL, err);
+    else if (f->input_sent < f->input_len)
+        feed_input(job);
+    else
+        close_input(job);
+}
+
+static void feed_input(abx__envd_job *job)
+{
+    static const abx__envd_unary unary = {
+        .path = "/process.Process/SendInput",
+        .request = ABX_E2B_SEND_INPUT_REQUEST,
+        .answer = ABX_E2B_SEND_INPUT_RESPONSE,
+        .kind = ABX__ENVD_INPUT,
+        .side = true,
+    };
+    follow *f = job->state;
+    size_t n = f->input_len - f->input_sent;
+    n = n < ABX__ENVD_PIECE ? n : ABX__ENVD_PIECE;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    if (job->client->abx)
+        abx_mut_bool(d, root, "abx", true);
+    if (job->side || abx__envd_put_selector(job->client, d, root, f->id, NULL) < 0)
+        return;
+    abx__envd_put_input(d, root, "stdin", f->input + f->input_sent, n);
+    f->input_sent += n;
+    (void)abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_input_sent, NULL);
+}
+
+/* --- cancel ---------------------------------------------------------------------------------------------------------- */
+static void on_killed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    abx_error_free(err);
+    abx__envd_job_stop(job);
+}
+
+/* Our envd ends a tied process with its stream; another one must be told. */
+static void send_kill(abx__envd_job *job)
+{
+    static const abx__envd_unary unary = {
+        .path = "/process.Process/SendSignal",
+        .request = ABX_E2B_SEND_SIGNAL_REQUEST,
+        .answer = ABX_E2B_SEND_SIGNAL_RESPONSE,
+        .kind = ABX__ENVD_PROCESS,
+        .timeout_ms = ABX__ENVD_LINGER_MS,
+        .side = true,
+    };
+    follow *f = job->state;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    if (!f->kill || !f->started || f->has_exit || job->client->abx ||
+        abx__envd_put_selector(job->client, d, root, f->id, NULL) < 0) {
+        abx__envd_job_stop(job);
+        return;
+    }
+    abx_mut_str(d, root, "signal", "SIGNAL_SIGKILL");
+    if (abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_killed, NULL) < 0)
+        abx__envd_job_stop(job);
+}
+
+static void follow_cancel(abx__envd_job *job)
+{
+    follow *f = job->state;
+    f->stopping = true;
+    if (job->side) /* input that waits for its reader; the kill comes when it has let go */
+        abx_http_cancel(job->side->transfer);
+    else
+        send_kill(job);
+}
+
+/* --- start ------------------------------------------------------------------------------------------------------------- */
+static const abx__envd_stream_spec start_spec = {
+    .path = "/process.Process/Start",
+    .request = ABX_E2B_START_REQUEST,
+    .answer = ABX_E2B_START_RESPONSE,
+    .has_user = true,
+    .data = on_data,
+    .message = on_message,
+    .end = on_end,
+    .kind = ABX__ENVD_START,
+};
+
+static const abx__envd_stream_spec connect_spec = {
+    .path = "/process.Process/Connect",
+    .request = ABX_E2B_CONNECT_REQUEST,
+    .answer = ABX_E2B_CONNECT_RESPONSE,
+    .data = on_data,
+    .message = on_message,
+    .end = on_end,
+    .kind = ABX__ENVD_PROCESS,
+};
+
+static bool param_is(const abx__envd_job *job, const char *name, const char *value)
+{
+    const char *v = abx__envd_param(job, name);
+    return v && strcmp(v, value) == 0;
+}
+
+/* The input of our envd travels in the request when it is short; else, and for others, behind the start. */
+static int put_stdin(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root, abx_error **err)
+{
+    follow *f = job->state;
+    yyjson_val *input = abx_json_get(abx_call_params(job->call), "input");
+    bool stream = param_is(job, "stdin", "stream");
+    if (input && stream)
+        return abx_fail(err, ABX_ERR_USAGE,
+                        "'input' is the whole input: it excludes stdin 'stream'");
+    if (input) {
+        f->input = abx__envd_bytes(input, &f->input_len, err);
+        if (!f->input)
+            return -1;
+    }
+    if (f->input && job->client->abx && f->input_len <= ABX__ENVD_MAX_MESSAGE / 4) {
+        abx__envd_put_bytes(d, root, "abxInput", f->input, f->input_len);
+        free(ABX_TAKE(f->input));
+    }
+    if (f->input && f->input_len == 0)
+        free(ABX_TAKE(f->input));
+    abx_mut_bool(d, root, "stdin", stream || f->input != NULL);
+    return 0;
+}
+
+static int begin(abx__envd_job *job, yyjson_mut_doc *doc, yyjson_mut_val *root, abx_error **err)
+{
+    follow *f = job->state;
+    ABX_AUTO_MUT d = doc;
+    f->timeout_ms = (uint64_t)abx__envd_param_int(job, "timeoutMs", 0);
+    f->kill = !f->background && !param_is(job, "onDisconnect", "detach");
+    if (abx__envd_put_process(job, d, root, err) < 0)
+        return -1;
+    if (!job->client->abx)
+        return abx__envd_stream_start(job, &start_spec, ABX_TAKE(d), f->timeout_ms, err);
+    abx_mut_bool(d, root, "abx", true);
+    if (f->background)
+        abx_mut_bool(d, root, "abxBackground", true);
+    if (f->kill)
+        abx_mut_bool(d, root, "abxTied", true);
+    if (f->timeout_ms > 0)
+        abx_mut_int(d, root, "abxTimeoutMs", (int64_t)f->timeout_ms);
+    return abx__envd_stream_start(job, &start_spec, ABX_TAKE(d), 0, err);
+}
+
+static int process_start(abx__envd_job *job, abx_error **err)
+{
+    follow *f = job->state;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    f->background = abx_json_bool(abx_call_params(job->call), "background", false);
+    if (put_stdin(job, d, root, err) < 0)
+        return -1;
+    return begin(job, ABX_TAKE(d), root, err);
+}
+
+static int pty_open(abx__envd_job *job, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    yyjson_mut_val *size = abx_mut_obj(d, abx_mut_obj(d, root, "pty"), "size");
+    abx_mut_int(d, size, "cols", abx__envd_param_int(job, "cols", 80));
+    abx_mut_int(d, size, "rows", abx__envd_param_int(job, "rows", 24));
+    return begin(job, ABX_TAKE(d), root, err);
+}
+
+static int put_offsets(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root, abx_error **err)
+{
+    static const struct {
+        const char *stream, *field;
+    } rows[] = {{"stdout", "abxFromStdout"}, {"stderr", "abxFromStderr"}, {"pty", "abxFromPty"}};
+    yyjson_val *from = abx_json_get(abx_call_params(job->call), "fromOffset");
+    if (from && !job->client->abx)
+        return abx_fail(err, ABX_ERR_FEATURE_MISSING, "the sandbox keeps no output of processes");
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        yyjson_val *v = abx_json_get(from, rows[i].stream);
+        if (v && (!yyjson_is_int(v) || abx_json_int(from, rows[i].stream, -1) < 0))
+            return abx_fail(err, ABX_ERR_USAGE, "the offset of '%s' is not a number of bytes",
+                            rows[i].stream);
+        if (v)
+            abx_mut_int(d, root, rows[i].field, abx_json_int(from, rows[i].stream, 0));
+    }
+    return 0;
+}
+
+static int attach_start(abx__envd_job *job, abx_error **err)
+{
+    follow *f = job->state;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    f->attach = true;
+    f->no_follow = !abx_json_bool(abx_call_params(job->call), "follow", true);
+    if (abx__envd_put_selector(job->client, d, root, abx__envd_param(job, "processId"), err) < 0 ||
+        put_offsets(job, d, root, err) < 0)
+        return -1;
+    if (job->client->abx) {
+        abx_mut_bool(d, root, "abx", true);
+        if (f->no_follow)
+            abx_mut_bool(d, root, "abxNoFollow", true);
+    }
+    return abx__envd_stream_start(job, &connect_spec, ABX_TAKE(d), 0, err);
+}
+
+const abx__envd_op abx__envd_process_start = {.state_size = sizeof(follow),
+                                              .start = process_start,
+                                              .cancel = follow_cancel,
+                                              .clear = follow_clear};
+const abx__envd_op abx__envd_pty_open = {.state_size = sizeof(follow),
+                                         .start = pty_open,
+                                         .cancel = follow_cancel,
+                                         .clear = follow_clear};
+const abx__envd_op abx__envd_process_attach = {.state_size = sizeof(follow),
+                                               .start = attach_start,
+                                               .cancel = follow_cancel,
+                                               .clear = follow_clear};

@@ -1,0 +1,154 @@
+/* Signals and ends of processes by name. */
+#include "e2b/client_inner.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+int abx__envd_signal_number(const char *text)
+{
+    uint64_t n = 0;
+    if (abx_parse_uint(text, 64, &n) == 0)
+        return (int)n;
+    if (strncasecmp(text, "SIG", 3) == 0)
+        text += 3;
+    for (int i = 1; i <= 31; i++) {
+        const char *name = sigabbrev_np(i);
+        if (name && strcasecmp(name, text) == 0)
+            return i;
+    }
+    return 0;
+}
+
+void abx__envd_signal_name(int number, char out[16])
+{
+    const char *name = number > 0 && number < 32 ? sigabbrev_np(number) : NULL;
+    if (name)
+        snprintf(out, 16, "SIG%s", name);
+    else
+        snprintf(out, 16, "SIG%d", number);
+}
+
+/* How envd words a signal: "signal: killed", "signal: segmentation fault (core dumped)". */
+static int number_of_words(const char *status)
+{
+    static const struct {
+        const char *words;
+        int number;
+    } rows[] = {
+        {"hangup", SIGHUP},
+        {"interrupt", SIGINT},
+        {"quit", SIGQUIT},
+        {"illegal instruction", SIGILL},
+        {"trace/breakpoint trap", SIGTRAP},
+        {"aborted", SIGABRT},
+        {"bus error", SIGBUS},
+        {"floating point exception", SIGFPE},
+        {"killed", SIGKILL},
+        {"user defined signal 1", SIGUSR1},
+        {"segmentation fault", SIGSEGV},
+        {"user defined signal 2", SIGUSR2},
+        {"broken pipe", SIGPIPE},
+        {"alarm clock", SIGALRM},
+        {"terminated", SIGTERM},
+        {"stack fault", SIGSTKFLT},
+        {"child exited", SIGCHLD},
+        {"continued", SIGCONT},
+        {"stopped (signal)", SIGSTOP},
+        {"stopped", SIGTSTP},
+        {"stopped (tty input)", SIGTTIN},
+        {"stopped (tty output)", SIGTTOU},
+        {"urgent I/O condition", SIGURG},
+        {"CPU time limit exceeded", SIGXCPU},
+        {"file size limit exceeded", SIGXFSZ},
+        {"virtual timer expired", SIGVTALRM},
+        {"profiling timer expired", SIGPROF},
+        {"window changed", SIGWINCH},
+        {"I/O possible", SIGIO},
+        {"power failure", SIGPWR},
+        {"bad system call", SIGSYS},
+    };
+    if (!abx_has_prefix(status, "signal: "))
+        return 0;
+    ABX_AUTO_FREE char *words = abx_strdup(status + 8);
+    size_t n = strlen(words);
+    if (abx_has_suffix(words, " (core dumped)"))
+        words[n - strlen(" (core dumped)")] = 0;
+    uint64_t number = 0;
+    if (abx_has_prefix(words, "signal ") && abx_parse_uint(words + 7, 64, &number) == 0)
+        return (int)number;
+    for (size_t i = 0; i < ABX_COUNT(rows); i++)
+        if (strcmp(rows[i].words, words) == 0)
+            return rows[i].number;
+    return 0;
+}
+
+void abx__envd_put_exit(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *end)
+{
+    const char *own = abx_json_str(end, "abxSignal", NULL);
+    int number = own ? abx__envd_signal_number(own) : 0;
+    bool exited = abx_json_bool(end, "exited", false);
+    if (number == 0 && !exited)
+        number = number_of_words(abx_json_str(end, "status", ""));
+    if (number > 0) {
+        char name[16];
+        abx__envd_signal_name(number, name);
+        abx_mut_str(d, obj, "signal", name);
+    } else {
+        abx_mut_int(d, obj, "exitCode", abx_json_int(end, "exitCode", 0));
+    }
+    if (abx_json_bool(end, "abxTimedOut", false))
+        abx_mut_bool(d, obj, "timedOut", true);
+}
+
+/* --- process.signal, pty.close ----------------------------------------------------------------------------- */
+static void on_sent(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    if (err)
+        abx__envd_job_fail(job, err);
+    else
+        abx__envd_job_end(job, NULL);
+}
+
+static int send_signal(abx__envd_job *job, const char *id, int number, abx_error **err)
+{
+    static const abx__envd_unary unary = {
+        .path = "/process.Process/SendSignal",
+        .request = ABX_E2B_SEND_SIGNAL_REQUEST,
+        .answer = ABX_E2B_SEND_SIGNAL_RESPONSE,
+        .kind = ABX__ENVD_PROCESS,
+        .timeout_ms = ABX__ENVD_UNARY_MS,
+    };
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    if (abx__envd_put_selector(job->client, d, root, id, err) < 0)
+        return -1;
+    if (job->client->abx) {
+        abx_mut_bool(d, root, "abx", true);
+        abx_mut_int(d, root, "abxSignal", number);
+    } else {
+        abx_mut_int(d, root, "signal", number);
+    }
+    return abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_sent, err);
+}
+
+static int signal_start(abx__envd_job *job, abx_error **err)
+{
+    const char *text = abx__envd_param(job, "signal");
+    int number = abx__envd_signal_number(text);
+    if (number == 0)
+        return abx_fail(err, ABX_ERR_USAGE, "no signal is named '%s'", text);
+    return send_signal(job, abx__envd_param(job, "processId"), number, err);
+}
+
+static int close_start(abx__envd_job *job, abx_error **err)
+{
+    return send_signal(job, abx__envd_param(job, "ptyId"), SIGKILL, err);
+}
+
+const abx__envd_op abx__envd_process_signal = {.start = signal_start};
+const abx__envd_op abx__envd_pty_close = {.start = close_start};

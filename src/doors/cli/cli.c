@@ -1,0 +1,265 @@
+#include "doors/cli/cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "doors/cli/errors.h"
+
+extern char **environ;
+
+static const int signal_numbers[ABX_CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+
+static void write_log(abx_log_level level, const char *text, void *data)
+{
+    (void)data;
+    fprintf(stderr, "abx: %s: %s\n", abx_log_name(level), text);
+}
+
+static abx_output_format parse_format(const char *s)
+{
+    static const char *const names[] = {"table", "wide", "json", "jsonl", "name"};
+    for (size_t i = 0; s && i < ABX_COUNT(names); i++)
+        if (strcmp(names[i], s) == 0)
+            return (abx_output_format)i;
+    return ABX_OUT_TABLE;
+}
+
+static abx_log_level log_level(int verbose)
+{
+    abx_log_level level = ABX_LOG_WARN;
+    const char *env = getenv("ABX_LOG");
+    if (env)
+        (void)abx_log_parse(env, &level); /* a wrong word leaves the default */
+    if (verbose > 0)
+        level = verbose == 1 ? ABX_LOG_DEBUG : ABX_LOG_TRACE;
+    return level;
+}
+
+static bool env_is_set(const char *name)
+{
+    const char *v = getenv(name);
+    return v && v[0] && strcmp(v, "0") != 0 && strcmp(v, "false") != 0;
+}
+
+void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *adapters)
+{
+    memset(cli, 0, sizeof *cli);
+    cli->args = args;
+    cli->adapters = adapters;
+    cli->self = "/proc/self/exe";
+    cli->format = parse_format(abx_flag_value(args, ABX_FLAG_OUTPUT, getenv("ABX_OUTPUT")));
+    cli->quiet = abx_has_flag(args, ABX_FLAG_QUIET);
+    cli->verbose = args->flags[ABX_FLAG_VERBOSE].count;
+    cli->yes = abx_has_flag(args, ABX_FLAG_YES);
+    cli->no_input = abx_has_flag(args, ABX_FLAG_NO_INPUT) || env_is_set("ABX_NO_INPUT") ||
+                    env_is_set("CI");
+    uint64_t wait = abx_flag_number(args, ABX_FLAG_WAIT_TIMEOUT, ABX_FOREVER);
+    cli->deadline = wait == ABX_FOREVER ? ABX_FOREVER : abx_now_mono_ms() + wait;
+    cli->log = (abx_log){log_level(cli->verbose), write_log, NULL};
+}
+
+/* --- open and close ------------------------------------------------------------------------------------ */
+
+static int apply_flags(abx_cli *cli, abx_error **err)
+{
+    static const struct {
+        abx_flag_id flag;
+        const char *key;
+    } settings[] = {{ABX_FLAG_PROVIDER, "provider"}, {ABX_FLAG_OUTPUT, "output"},
+                  {ABX_FLAG_COLOR, "color"}};
+    for (size_t i = 0; i < ABX_COUNT(settings); i++) {
+        const char *value = abx_flag_value(cli->args, settings[i].flag, NULL);
+        if (value && abx_config_set_flag(cli->_config, settings[i].key, value, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < cli->args->item_count; i++)
+        if (cli->args->items[i].flag == ABX_FLAG_OPTION &&
+            abx_config_set_option(cli->_config, cli->args->items[i].value, err) < 0)
+            return -1;
+    if (abx_str_eq(abx_config_get(cli->_config, "no_input", NULL, NULL), "true"))
+        cli->no_input = true;
+    cli->stdin_off = abx_str_eq(abx_config_get(cli->_config, "stdin", NULL, NULL), "closed");
+    cli->format = parse_format(abx_config_get(cli->_config, "output", NULL, NULL));
+    const char *log = abx_config_get(cli->_config, "log", NULL, NULL);
+    if (log && cli->verbose == 0)
+        (void)abx_log_parse(log, &cli->log.level); /* checked by the configuration */
+    return 0;
+}
+
+int abx_cli_open_config(abx_cli *cli, abx_error **err)
+{
+    if (cli->_config)
+        return 0;
+    bool tightened = false;
+    cli->_home = abx_home_open(&tightened, err);
+    if (!cli->_home)
+        return -1;
+    if (tightened)
+        abx_cli_note(cli, "warning: '%s' could be read by others; its mode is 0700 now", cli->_home);
+    ABX_AUTO_FREE char *cwd = getcwd(NULL, 0); /* gone: no project file */
+    abx_config_options options = {
+        .home = cli->_home,
+        .cwd = cwd,
+        .file = abx_flag_value(cli->args, ABX_FLAG_CONFIG, NULL),
+        .profile = abx_flag_value(cli->args, ABX_FLAG_PROFILE, NULL),
+        .env = (const char *const *)environ,
+    };
+    if (!options.file && getenv("ABX_CONFIG") && getenv("ABX_CONFIG")[0])
+        options.file = getenv("ABX_CONFIG");
+    if (abx_config_open(&options, &cli->_config, err) < 0)
+        return -1;
+    return apply_flags(cli, err);
+}
+
+static void on_signal(uv_signal_t *handle, int sig)
+{
+    abx_cli *cli = handle->data;
+    if (cli->_on_signal)
+        cli->_on_signal(cli, sig, cli->_on_signal_data);
+    else if (sig != SIGWINCH)
+        cli->_interrupted = sig;
+}
+
+/* The loop and its signals. SIGWINCH is watched only by those who take it; it costs nothing else. */
+static int open_loop(abx_cli *cli, abx_error **err)
+{
+    int rc = uv_loop_init(&cli->_loop);
+    if (rc < 0)
+        return abx_fail(err, ABX_ERR_INTERNAL, "cannot open the event loop: %s", uv_strerror(rc));
+    cli->_open = true;
+    for (size_t i = 0; i < ABX_CLI_SIGNALS; i++) {
+        ABX_CHECK(uv_signal_init(&cli->_loop, &cli->_signals[i]) == 0);
+        cli->_signals[i].data = cli;
+        /* A caller that ignores HUP or INT (nohup, a shell's background job) goes on doing so. */
+        struct sigaction now;
+        if (sigaction(signal_numbers[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            continue;
+        ABX_CHECK(uv_signal_start(&cli->_signals[i], on_signal, signal_numbers[i]) == 0);
+    }
+    return 0;
+}
+
+int abx_cli_open(abx_cli *cli, abx_error **err)
+{
+    if (cli->_host)
+        return 0;
+    if (!cli->_open && open_loop(cli, err) < 0)
+        return -1;
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    abx_host_options options = {
+        .loop = &cli->_loop,
+        .home = cli->_home,
+        .config = cli->_config,
+        .adapters = cli->adapters,
+        .may_fork = true, /* one command, no threads, and local reads no secret */
+        .self = cli->self,
+        .log = &cli->log,
+    };
+    return abx_host_open(&options, &cli->_host, err);
+}
+
+static void on_host_closed(void *data)
+{
+    *(bool *)data = true;
+}
+
+void abx_cli_close(abx_cli *cli)
+{
+    if (cli->_host) {
+        bool closed = false;
+        abx_host_close(cli->_host, on_host_closed, &closed);
+        while (!closed)
+            uv_run(&cli->_loop, UV_RUN_ONCE);
+        cli->_host = NULL;
+    }
+    if (cli->_open) {
+        for (size_t i = 0; i < ABX_CLI_SIGNALS; i++)
+            uv_close((uv_handle_t *)&cli->_signals[i], NULL);
+        uv_run(&cli->_loop, UV_RUN_DEFAULT);
+        int rc = uv_loop_close(&cli->_loop);
+        if (rc != 0 && cli->log.level >= ABX_LOG_DEBUG)
+            uv_print_all_handles(&cli->_loop, stderr);
+        ABX_CHECK(rc == 0);
+        cli->_open = false;
+    }
+    abx_config_free(cli->_config);
+    cli->_config = NULL;
+    free(cli->_home);
+    cli->_home = NULL;
+}
+
+/* --- signals ------------------------------------------------------------------------------------------- */
+
+abx_cli_signal_cb abx_cli_take_signals(abx_cli *cli, abx_cli_signal_cb cb, void *data,
+                                       void **former_data)
+{
+    abx_cli_signal_cb former = cli->_on_signal;
+    if (former_data)
+        *former_data = cli->_on_signal_data;
+    cli->_on_signal = cb;
+    cli->_on_signal_data = data;
+    return former;
+}
+
+int abx_cli_interrupted(const abx_cli *cli)
+{
+    return cli->_interrupted;
+}
+
+void abx_cli_interrupt(abx_cli *cli, int sig)
+{
+    cli->_interrupted = sig;
+}
+
+void abx_cli_begin_cleanup(abx_cli *cli)
+{
+    cli->_cleaning = true;
+}
+
+void abx_cli_turn(abx_cli *cli)
+{
+    uv_run(&cli->_loop, UV_RUN_ONCE);
+}
+
+/* --- what is told -------------------------------------------------------------------------------------- */
+
+int abx_cli_exit_code(const abx_cli *cli, const abx_error *e)
+{
+    const abx_verb *verb = cli->args->verb;
+    bool passes_code = verb && verb->exits == ABX_EXITS_PROCESS;
+    return abx_exit_code_of(e, passes_code, cli->remote, cli->_interrupted);
+}
+
+int abx_cli_report(const abx_cli *cli, const abx_error *e)
+{
+    const abx_verb *verb = cli->args->verb;
+    abx_error_style style = {
+        .json = abx_cli_json(cli),
+        .color = abx_color_on(cli->args, STDERR_FILENO),
+        .tell_code = verb && verb->exits == ABX_EXITS_PROCESS &&
+                     !(e->id == ABX_ERR_USAGE && !cli->remote),
+    };
+    abx_error_print(stderr, e, &style);
+    return abx_cli_exit_code(cli, e);
+}
+
+void abx_cli_note(const abx_cli *cli, const char *fmt, ...)
+{
+    if (cli->quiet)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
+    va_end(ap);
+    ABX_AUTO_FREE char *safe = abx_printable(text);
+    fprintf(stderr, "%s\n", safe);
+}

@@ -1,0 +1,106 @@
+/* One run of the command line: what was typed, the loop, the configuration and the host, opened when a verb needs
+ * them. Verbs are straight code: each starts calls and turns the loop until they end; callbacks run only inside
+ * these turns. Threads: the main one. */
+#ifndef ABX_CLI_CLI_H
+#define ABX_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "doors/cli/args.h"
+#include "host/host.h"
+
+typedef enum abx_output_format {
+    ABX_OUT_TABLE,
+    ABX_OUT_WIDE,
+    ABX_OUT_JSON,
+    ABX_OUT_JSONL,
+    ABX_OUT_NAME
+} abx_output_format;
+
+typedef struct abx_cli abx_cli;
+
+/* Who takes the signals now (INT, TERM, HUP, WINCH). */
+typedef void (*abx_cli_signal_cb)(abx_cli *cli, int sig, void *data);
+
+#define ABX_CLI_SIGNALS 4
+
+struct abx_cli {
+    const abx_args *args;
+    const abx_adapter *const *adapters;
+    const char *self; /* path of this program */
+    abx_output_format format;
+    bool quiet, no_input, yes;
+    int verbose;
+    bool stdin_closed;  /* descriptor 0 was closed when we were started */
+    bool stdin_off;     /* the setting stdin is "closed" */
+    bool output_closed; /* nobody reads our output any more: end quietly with 141 */
+    bool remote;        /* a call was started: from now on no failure is one of the command line */
+    uint64_t deadline;  /* monotonic ms; ABX_FOREVER */
+    abx_log log;
+
+    /* private from here */
+    bool _open;
+    uv_loop_t _loop;
+    uv_signal_t _signals[ABX_CLI_SIGNALS];
+    char *_home;
+    abx_config *_config;
+    abx_host *_host;
+    abx_cli_signal_cb _on_signal;
+    void *_on_signal_data;
+    int _interrupted; /* signal that ended the run, or 0 */
+    bool _cleaning;   /* calls go on although interrupted */
+};
+
+/* Read the global flags and the environment. Opens nothing. */
+void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *adapters);
+/* Open loop, signals, home, configuration and host. 0, or -1 and *err. Again: nothing more. */
+int abx_cli_open(abx_cli *cli, abx_error **err);
+/* Home and configuration only. */
+int abx_cli_open_config(abx_cli *cli, abx_error **err);
+/* Close all that is open and turn the loop until it is empty. */
+void abx_cli_close(abx_cli *cli);
+
+/* Start a call and turn the loop until it ends. params is taken over. 0 and *result (owned, may be NULL to drop it),
+ * or -1 and *err. Signals cancel it. */
+int abx_cli_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params, yyjson_doc **result,
+                 abx_error **err);
+/* The same at a provider of this id; NULL: as the host chooses. */
+int abx_cli_call_at(abx_cli *cli, const char *provider, abx_op_id op, yyjson_mut_doc *params,
+                    yyjson_doc **result, abx_error **err);
+/* A call that the caller drives itself: made, with the deadline of the command line, and started. NULL and *err. */
+abx_call *abx_cli_start(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
+                        const abx_call_handlers *handlers, void *data, abx_error **err);
+/* {"sandboxId": id}, to be filled further; *root is the object. */
+yyjson_mut_doc *abx_cli_params(const char *sandbox, yyjson_mut_val **root);
+
+/* One turn of the loop, waiting for something to happen. */
+void abx_cli_turn(abx_cli *cli);
+/* Give the signals to cb; NULL: back to the default (cancel what runs). Returns the former one and its data. */
+abx_cli_signal_cb abx_cli_take_signals(abx_cli *cli, abx_cli_signal_cb cb, void *data,
+                                       void **former_data);
+/* The signal that interrupts this run, or 0. */
+int abx_cli_interrupted(const abx_cli *cli);
+void abx_cli_interrupt(abx_cli *cli, int sig);
+/* From now on calls are made although a signal came: what is left to do is cleaning up. */
+void abx_cli_begin_cleanup(abx_cli *cli);
+
+/* The exit code for a failure: of the four verbs that pass on a process's code, or of the others. */
+int abx_cli_exit_code(const abx_cli *cli, const abx_error *e);
+/* Print an error (see errors.h) and return its exit code. */
+int abx_cli_report(const abx_cli *cli, const abx_error *e);
+/* A note on stderr, as one line, unless quiet. Control characters are escaped. */
+void abx_cli_note(const abx_cli *cli, const char *fmt, ...) ABX_PRINTF(2, 3);
+static inline bool abx_cli_json(const abx_cli *cli)
+{
+    return cli->format == ABX_OUT_JSON || cli->format == ABX_OUT_JSONL;
+}
+
+/* The whole program behind main's special cases. Returns the exit code. */
+int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters);
+
+#endif

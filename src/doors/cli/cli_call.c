@@ -1,0 +1,119 @@
+/* Calls as straight code: start, turn the loop, take the end. */
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "doors/cli/cli.h"
+#include "doors/cli/progress.h"
+
+typedef struct unary {
+    bool ended;
+    yyjson_doc *result;
+    abx_error *err;
+    abx_call *call;
+} unary;
+
+static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
+{
+    (void)c;
+    unary *u = data;
+    u->ended = true;
+    u->call = NULL;
+    if (err)
+        u->err = abx_error_copy(err);
+    else
+        u->result = abx_json_copy(result);
+}
+
+static void on_signal(abx_cli *cli, int sig, void *data)
+{
+    unary *u = data;
+    if (sig == SIGWINCH)
+        return;
+    /* What cleans up after a first signal is ended only by a second one. */
+    bool first = abx_cli_interrupted(cli) == 0;
+    abx_cli_interrupt(cli, sig);
+    if (u->call && (!cli->_cleaning || !first))
+        abx_call_cancel(u->call);
+}
+
+yyjson_mut_doc *abx_cli_params(const char *sandbox, yyjson_mut_val **root)
+{
+    yyjson_mut_doc *d = abx_mut_new(root);
+    abx_mut_str(d, *root, "sandboxId", sandbox);
+    return d;
+}
+
+/* A call with the deadline of the command line. params is freed. NULL and *err when a signal came already. */
+static abx_call *new_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
+                          const abx_call_handlers *handlers, void *data, abx_error **err)
+{
+    ABX_AUTO_MUT taken = params;
+    if (abx_cli_interrupted(cli) && !cli->_cleaning) {
+        abx_fail(err, ABX_ERR_CANCELLED, "interrupted");
+        return NULL;
+    }
+    if (abx_cli_open(cli, err) < 0)
+        return NULL;
+    abx_call *c = abx_call_new(&cli->_loop, op, abx_json_freeze(taken), handlers, data);
+    if (cli->deadline != ABX_FOREVER && !cli->_cleaning) {
+        uint64_t now = abx_now_mono_ms();
+        abx_call_set_deadline(c, cli->deadline > now ? cli->deadline - now : 1);
+    }
+    return c;
+}
+
+abx_call *abx_cli_start(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
+                        const abx_call_handlers *handlers, void *data, abx_error **err)
+{
+    abx_call *c = new_call(cli, op, params, handlers, data, err);
+    if (!c)
+        return NULL;
+    if (abx_host_start(cli->_host, c, err) == 0) {
+        cli->remote = true;
+        return c;
+    }
+    abx_call_discard(c);
+    return NULL;
+}
+
+int abx_cli_call_at(abx_cli *cli, const char *provider, abx_op_id op, yyjson_mut_doc *params,
+                    yyjson_doc **result, abx_error **err)
+{
+    if (result)
+        *result = NULL;
+    unary u = {0};
+    abx_call_handlers handlers = {.on_end = on_end};
+    u.call = new_call(cli, op, params, &handlers, &u, err);
+    if (!u.call)
+        return -1;
+    int rc = provider ? abx_host_start_at(cli->_host, provider, u.call, err)
+                      : abx_host_start(cli->_host, u.call, err);
+    if (rc < 0) {
+        abx_call_discard(u.call);
+        return -1;
+    }
+    cli->remote = true;
+    void *former_data = NULL;
+    abx_cli_signal_cb former = abx_cli_take_signals(cli, on_signal, &u, &former_data);
+    abx_progress progress;
+    abx_progress_begin(&progress, cli, op);
+    while (!u.ended)
+        abx_cli_turn(cli);
+    abx_progress_end(&progress);
+    abx_cli_take_signals(cli, former, former_data, NULL);
+    if (u.err)
+        return abx_error_take(err, u.err);
+    if (result)
+        *result = u.result;
+    else
+        yyjson_doc_free(u.result);
+    return 0;
+}
+
+int abx_cli_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params, yyjson_doc **result,
+                 abx_error **err)
+{
+    return abx_cli_call_at(cli, NULL, op, params, result, err);
+}

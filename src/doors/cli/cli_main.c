@@ -1,0 +1,110 @@
+/* From the words to a verb, and from its answer to the exit code. */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "doors/cli/cli.h"
+#include "doors/cli/errors.h"
+#include "doors/cli/event_lines.h"
+#include "doors/cli/fd_kind.h"
+#include "doors/cli/help.h"
+#include "doors/cli/print.h"
+#include "doors/cli/verbs.h"
+
+static int (*const run_verb[ABX_VERB_COUNT])(abx_cli *cli, abx_error **err) = {
+#define ABX_VERB(id, name, aliases, args, min, max, exits, fn, usage, summary)                     \
+    [ABX_VERB_##id] = abx_verb_##fn,
+#include "doors/cli/spec_begin.h"
+#include "doors/cli/verbs.def"
+#include "doors/cli/spec_end.h"
+};
+
+static int show_help(abx_cli *cli, abx_error **err)
+{
+    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    if (cli->args->verb)
+        abx_help_verb(cli->args->verb, &text);
+    else if (cli->args->group)
+        abx_help_group(cli->args->group, &text);
+    else
+        abx_help_short(&text);
+    return abx_print_buf(cli, &text, err);
+}
+
+static int dispatch(abx_cli *cli, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    if (abx_has_flag(a, ABX_FLAG_HELP))
+        return show_help(cli, err);
+    if (abx_has_flag(a, ABX_FLAG_VERSION))
+        return abx_verb_version(cli, err);
+    if (!a->verb)
+        return show_help(cli, err);
+    return run_verb[a->verb->id](cli, err);
+}
+
+typedef struct own_exit {
+    int code;
+} own_exit;
+
+static void add_own_exit(yyjson_mut_doc *d, yyjson_mut_val *o, void *data)
+{
+    abx_mut_int(d, o, "exitCode", ((own_exit *)data)->code);
+    abx_mut_str(d, o, "source", "abx");
+}
+
+/* The last line of run, exec and shell with --json when the code is ours. */
+static void print_own_exit(abx_cli *cli, int code)
+{
+    ABX_AUTO_BUF line = ABX_BUF(4096);
+    own_exit e = {code};
+    abx_event_object(&line, "exit", NULL, add_own_exit, &e);
+    abx_error *err = NULL;
+    if (abx_print_buf(cli, &line, &err) < 0)
+        abx_error_free(err); /* the error is out on stderr, and the code says it too */
+}
+
+/* A verb's answer → exit code; its error is printed. */
+static int conclude(abx_cli *cli, int code, abx_error *err)
+{
+    if (cli->output_closed) {
+        abx_error_free(err);
+        return 128 + SIGPIPE;
+    }
+    if (code >= 0)
+        return code;
+    const abx_verb *verb = cli->args->verb;
+    int exit_code = abx_cli_report(cli, err);
+    if (verb && verb->exits == ABX_EXITS_PROCESS && abx_cli_json(cli))
+        print_own_exit(cli, exit_code);
+    abx_error_free(err);
+    return exit_code;
+}
+
+int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters)
+{
+    bool stdin_closed;
+    abx_fd_fill_standard(&stdin_closed);
+    /* A reader that goes away is an answer of write, not the end of this process: what runs is ended first. */
+    signal(SIGPIPE, SIG_IGN);
+    abx_args args;
+    abx_error *err = NULL;
+    if (abx_args_parse(argc, argv, &args, &err) < 0) {
+        abx_error_style style = {.json = abx_args_want_json(argc, argv),
+                                 .color = abx_color_on(&args, STDERR_FILENO)};
+        abx_error_print(stderr, err, &style);
+        int code = abx_exit_code_of(err, false, false, 0);
+        abx_error_free(err);
+        abx_args_clear(&args);
+        return code;
+    }
+    abx_cli cli;
+    abx_cli_init(&cli, &args, adapters);
+    cli.stdin_closed = stdin_closed;
+    int code = dispatch(&cli, &err);
+    code = conclude(&cli, code, err);
+    abx_cli_close(&cli);
+    abx_args_clear(&args);
+    return code;
+}

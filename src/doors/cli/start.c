@@ -1,0 +1,103 @@
+#include "doors/cli/start.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "doors/cli/params.h"
+#include "doors/cli/session.h"
+
+#define AT_ONCE_MS 1000
+
+int abx_start_plan(abx_cli *cli, abx_stdin_plan *plan, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    if (abx_cli_open_config(cli, err) < 0) /* the setting `stdin` */
+        return -1;
+    abx_stdin_facts facts = {
+        .shell = a->verb->id == ABX_VERB_SHELL,
+        .in = cli->stdin_closed ? ABX_FD_CLOSED : abx_fd_kind_of(STDIN_FILENO),
+        .out_is_tty = isatty(STDOUT_FILENO) == 1,
+        .detach = abx_has_flag(a, ABX_FLAG_DETACH),
+        .interactive = abx_has_flag(a, ABX_FLAG_INTERACTIVE),
+        .no_stdin = abx_has_flag(a, ABX_FLAG_NO_STDIN),
+        .tty = abx_has_flag(a, ABX_FLAG_TTY),
+        .no_tty = abx_has_flag(a, ABX_FLAG_NO_TTY),
+        .off = cli->stdin_off,
+    };
+    return abx_stdin_decide(&facts, plan, err);
+}
+
+/* The advice that the sandbox cannot give: what the caller may have meant. */
+static void explain(abx_cli *cli, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    if (!err || !*err || (*err)->id != ABX_ERR_START_FAILED || (*err)->hint)
+        return;
+    if (a->command_count == 1 && strpbrk(a->command[0], " \t\n"))
+        abx_hint(err, "the whole text is taken as the name of one program; give each word on its "
+                      "own, or use a shell: sh -c '...'");
+    else if ((*err)->sys_errno == ENOENT)
+        abx_hint(err, "the program is looked up in the sandbox, not on this machine");
+}
+
+static void hint_input(abx_cli *cli, const abx_stdin_plan *plan, const abx_session_result *result)
+{
+    if (plan->forward || plan->pty || result->code != 0 || result->had_output ||
+        result->took_ms > AT_ONCE_MS || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) ||
+        !abx_wants_input(cli->args->command))
+        return;
+    abx_cli_note(cli, "hint: '%s' ended for want of input; add -it to talk to it",
+                 cli->args->command[0]);
+}
+
+/* The shell of the user without a terminal: its commands come from standard input. */
+static void add_plain_shell(yyjson_mut_doc *d, yyjson_mut_val *root)
+{
+    abx_mut_str(d, root, "cmd", "exec \"${SHELL:-/bin/sh}\"");
+    abx_mut_bool(d, root, "shell", true);
+}
+
+int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan *plan, bool with_env,
+                         abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_cli_params(sandbox, &root);
+    if (plan->pty)
+        abx_params_terminal(d, root);
+    else if (plan->forward)
+        abx_mut_str(d, root, "stdin", "stream");
+    if (abx_params_process(cli, d, root, with_env, err) < 0)
+        return -1;
+    if (!plan->pty && cli->args->command_count == 0)
+        add_plain_shell(d, root);
+    abx_session_options options = {
+        .sandbox = sandbox,
+        .op = plan->pty ? ABX_OP_PTY_OPEN : ABX_OP_PROCESS_START,
+        .params = ABX_TAKE(d),
+        .plan = *plan,
+    };
+    abx_session_result result;
+    if (abx_session_run(cli, &options, &result, err) < 0) {
+        explain(cli, err);
+        return -1;
+    }
+    hint_input(cli, plan, &result);
+    return result.code;
+}
+
+int abx_start_background(abx_cli *cli, const char *sandbox, bool with_env, yyjson_doc **result,
+                         abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_cli_params(sandbox, &root);
+    abx_mut_bool(d, root, "background", true);
+    if (abx_params_process(cli, d, root, with_env, err) < 0)
+        return -1;
+    if (abx_cli_call(cli, ABX_OP_PROCESS_START, ABX_TAKE(d), result, err) == 0)
+        return 0;
+    explain(cli, err);
+    return -1;
+}

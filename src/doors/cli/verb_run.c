@@ -1,0 +1,60 @@
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "doors/cli/params.h"
+#include "doors/cli/print.h"
+#include "doors/cli/start.h"
+#include "doors/cli/verbs.h"
+
+/* End the sandbox of this run. Its failure never hides the code of the command. */
+static void end_sandbox(abx_cli *cli, const char *id)
+{
+    yyjson_mut_val *root = NULL;
+    abx_error *err = NULL;
+    abx_cli_begin_cleanup(cli);
+    if (abx_cli_call(cli, ABX_OP_SANDBOX_KILL, abx_cli_params(id, &root), NULL, &err) < 0 &&
+        err->id != ABX_ERR_SANDBOX_NOT_FOUND)
+        abx_cli_note(cli, "warning: sandbox '%s' could not be ended: %s", id, abx_error_text(err));
+    abx_error_free(err);
+}
+
+/* run -d: the id of the sandbox goes to stdout. */
+static int detach(abx_cli *cli, yyjson_val *sandbox, abx_error **err)
+{
+    const char *id = abx_json_str(sandbox, "id", "");
+    ABX_AUTO_JSON job = NULL;
+    if (abx_start_background(cli, id, false, &job, err) < 0)
+        return -1;
+    if (!abx_cli_json(cli))
+        return abx_print_line(cli, id, err);
+    ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_val_mut_copy(d, sandbox);
+    abx_mut_str(d, root, "job", abx_json_str(yyjson_doc_get_root(job), "id", NULL));
+    return abx_print_json_mut(cli, root, err);
+}
+
+int abx_verb_run(abx_cli *cli, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    bool background = abx_has_flag(a, ABX_FLAG_DETACH);
+    bool keep = background || abx_has_flag(a, ABX_FLAG_KEEP) || abx_has_flag(a, ABX_FLAG_NAME);
+    abx_stdin_plan plan;
+    if (abx_start_plan(cli, &plan, err) < 0)
+        return -1;
+    /* In a sandbox that stays, the variables are for every process in it. */
+    yyjson_mut_doc *params = abx_params_create(cli, !keep, keep, err);
+    if (!params)
+        return -1;
+    ABX_AUTO_JSON sandbox = NULL;
+    if (abx_cli_call(cli, ABX_OP_SANDBOX_CREATE, params, &sandbox, err) < 0)
+        return -1;
+    const char *id = abx_json_str(yyjson_doc_get_root(sandbox), "id", "");
+    int code = background ? detach(cli, yyjson_doc_get_root(sandbox), err)
+                          : abx_start_foreground(cli, id, &plan, !keep, err);
+    if (!keep || (background && code < 0))
+        end_sandbox(cli, id);
+    else if (!background)
+        abx_cli_note(cli, "abx: sandbox %s is kept; 'abx kill %s' ends it", id,
+                     abx_flag_value(a, ABX_FLAG_NAME, id));
+    return code;
+}

@@ -19,18 +19,20 @@ typedef struct abx_child_options {
     const char *cwd;   /* or NULL */
     int stdio[3];      /* descriptors that become 0, 1, 2 (borrowed); -1: /dev/null */
     int fd3;           /* becomes descriptor 3 (borrowed); -1: none */
-    /* Once, on the loop, when the child has ended and was reaped. status as of waitpid. */
+    /* Once, on the loop, when the child has ended and was reaped; c is gone after it. status as of waitpid;
+     * exit code 255 when somebody else in this process reaped it. */
     void (*on_exit)(abx_child *c, int status, void *data);
     void *data;
 } abx_child_options;
 
-/* Returns 0 and *out; -1 and *err also when exec fails (the cause is told). */
+/* Returns 0 and *out; -1 and *err (START_FAILED) also when exec fails (the cause is told). */
 int abx_child_start(uv_loop_t *loop, const abx_child_options *options, abx_child **out,
                     abx_error **err);
 pid_t abx_child_pid(const abx_child *c);
 /* Signal the whole process group. */
 void abx_child_signal(abx_child *c, int sig);
-/* Forget the child: on_exit will not run; it is reaped in the background when it ends. */
+/* Forget the child: on_exit will not run; it is reaped in the background when it ends, and does not keep
+ * the loop alive (but the loop cannot be closed before that). */
 void abx_child_release(abx_child *c);
 
 #endif

@@ -28,10 +28,11 @@ void abx_buf_reset(abx_buf *b)
 uint8_t *abx_buf_room(abx_buf *b, size_t n)
 {
     size_t want;
-    if (!abx_size_add(b->len, n, &want) || want > b->max)
+    /* No object is larger than PTRDIFF_MAX; above it the sizes below could wrap. */
+    if (!abx_size_add(b->len, n, &want) || want > b->max || want >= PTRDIFF_MAX)
         return NULL;
     if (!b->data || want > b->cap) {
-        size_t cap = b->cap ? b->cap : 256;
+        size_t cap = b->cap ? b->cap : b->max < 256 ? b->max : 256;
         while (cap < want)
             cap = cap > b->max / 2 ? b->max : cap * 2;
         b->data = abx_realloc(b->data, cap + 1);

@@ -39,7 +39,12 @@ void abx_format_rfc3339(int64_t wall_ms, char out[ABX_RFC3339_SIZE])
         snprintf(out, ABX_RFC3339_SIZE, "9999-12-31T23:59:59Z");
         return;
     }
-    size_t n = strftime(out, ABX_RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    /* strftime would not pad the year. */
+    size_t n =
+        (size_t)snprintf(out, ABX_RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u",
+                         (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
+                         (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
+                         (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
     if (ms)
         n += (size_t)snprintf(out + n, ABX_RFC3339_SIZE - n, ".%03d", (int)ms);
     snprintf(out + n, ABX_RFC3339_SIZE - n, "Z");
@@ -81,6 +86,14 @@ static int parse_zone(const char **p, int *offset_s)
     return 0;
 }
 
+/* month: 1 to 12 */
+static int days_of(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return days[month - 1] + (leap && month == 2);
+}
+
 int abx_parse_rfc3339(const char *s, int64_t *wall_ms)
 {
     struct tm tm = {0};
@@ -100,7 +113,7 @@ int abx_parse_rfc3339(const char *s, int64_t *wall_ms)
         for (; isdigit((unsigned char)*p); p++, weight /= 10)
             ms += (*p - '0') * weight;
     }
-    if (parse_zone(&p, &offset) < 0 || *p)
+    if (parse_zone(&p, &offset) < 0 || *p || tm.tm_mday > days_of(tm.tm_year, tm.tm_mon))
         return -1;
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
@@ -136,6 +149,7 @@ int abx_parse_duration(const char *s, uint64_t *ms)
     if (!*s)
         return -1;
     uint64_t total = 0;
+    bool is_first = true;
     const char *p = s;
     while (*p) {
         uint64_t value = 0, unit = 1000;
@@ -146,7 +160,8 @@ int abx_parse_duration(const char *s, uint64_t *ms)
             if (value > 1000000000000ULL)
                 return -1;
         }
-        bool bare = *p == 0 && total == 0;
+        bool bare = *p == 0 && is_first;
+        is_first = false;
         if (!bare && !take_unit(&p, &unit))
             return -1;
         if (__builtin_mul_overflow(value, unit, &value) ||

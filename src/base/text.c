@@ -234,7 +234,8 @@ void abx_format_size(uint64_t bytes, char out[32])
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t u = 0;
     double value = (double)bytes;
-    while (value >= 1024 && u + 1 < ABX_COUNT(units)) {
+    /* From 1023.5 on it would be shown as 1024 of the smaller unit. */
+    while (value >= (u == 0 ? 1024 : 1023.5) && u + 1 < ABX_COUNT(units)) {
         value /= 1024;
         u++;
     }

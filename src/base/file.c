@@ -32,6 +32,8 @@ char *abx_path_dir(const char *path)
 
 int abx_make_dirs(const char *path, mode_t mode, abx_error **err)
 {
+    if (!*path)
+        return abx_fail(err, ABX_ERR_FILE, "an empty path is no folder");
     ABX_AUTO_FREE char *copy = abx_strdup(path);
     for (char *p = copy + 1;; p++) {
         if (*p != '/' && *p != 0)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/id.h"
 #include "base/mem.h"
 
 /* Depth is bounded by the descriptors that one walk may hold: deeper trees are first moved up. */
@@ -18,14 +19,16 @@ static void note(abx_error **err, int e, const char *name)
         abx_fail_errno(err, ABX_ERR_FILE, e, "cannot remove '%s'", name);
 }
 
-/* Open a folder for reading; a mode that forbids it is changed (names inside are hostile: no link is
- * followed). */
+/* Open a folder for reading and emptying; a mode that forbids it is changed. Names inside are hostile: no link is
+ * followed, also when it takes a folder's place between two steps. */
 static int open_folder(int dirfd, const char *name)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(dirfd, name, flags);
-    if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
+    if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
         fd = openat(dirfd, name, flags);
+    if (fd >= 0 && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        (void)fchmod(fd, 0700);
     return fd;
 }
 
@@ -36,7 +39,7 @@ static bool is_dots(const char *s)
 
 static int remove_at(int top, int dirfd, const char *name, int depth, abx_error **err);
 
-/* Empty an open folder (fd is taken over). 0 when something below was moved up to `top`, else 1. */
+/* Empty an open folder (fd is taken over). */
 static void empty_folder(int top, int fd, int depth, abx_error **err)
 {
     DIR *dir = fdopendir(fd);
@@ -56,30 +59,31 @@ static void empty_folder(int top, int fd, int depth, abx_error **err)
     closedir(dir);
 }
 
-static int remove_folder(int top, int dirfd, const char *name, int depth, abx_error **err)
+/* Move a folder to the top, under a name that nobody can have prepared. */
+static int move_up(int top, int dirfd, const char *name)
 {
+    char id[17];
+    abx_random_id(id, 16);
+    ABX_AUTO_FREE char *up = abx_format(".deep-%s", id);
+    return renameat(dirfd, name, top, up);
+}
+
+/* why: what removing it as a file answered */
+static int remove_folder(int top, int dirfd, const char *name, int depth, int why, abx_error **err)
+{
+    int fd = open_folder(dirfd, name);
+    if (fd < 0) {
+        note(err, errno == ENOTDIR || errno == ELOOP ? why : errno, name);
+        return -1;
+    }
     if (depth >= MAX_DEPTH) {
-        static const char prefix[] = ".deep";
-        char up[32];
-        struct stat st;
-        if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            return -1;
-        ABX_AUTO_FREE char *moved = abx_format("%s%llx", prefix, (unsigned long long)st.st_ino);
-        strncpy(up, moved, sizeof(up) - 1);
-        up[sizeof(up) - 1] = 0;
-        if (renameat(dirfd, name, top, up) < 0) {
+        close(fd);
+        if (move_up(top, dirfd, name) < 0) {
             note(err, errno, name);
             return -1;
         }
         return 0;
     }
-    int fd = open_folder(dirfd, name);
-    if (fd < 0) {
-        note(err, errno, name);
-        return -1;
-    }
-    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-        (void)fchmod(fd, 0700);
     empty_folder(top, fd, depth, err);
     if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
         note(err, errno, name);
@@ -96,21 +100,21 @@ static int remove_at(int top, int dirfd, const char *name, int depth, abx_error 
         note(err, errno, name);
         return -1;
     }
-    return remove_folder(top, dirfd, name, depth, err);
+    return remove_folder(top, dirfd, name, depth, errno, err);
 }
 
 int abx_remove_tree_at(int dirfd, const char *name, abx_error **err)
 {
     if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
         return 0;
+    int as_file = errno;
     abx_error *why = NULL;
     int top = open_folder(dirfd, name);
     if (top < 0) {
-        note(err, errno, name);
-        return -1;
+        int e = errno == ENOTDIR || errno == ELOOP ? as_file : errno;
+        note(err, e, name);
+        return e == ENOENT ? 0 : -1;
     }
-    if (faccessat(top, ".", W_OK | X_OK, AT_EACCESS) < 0)
-        (void)fchmod(top, 0700);
     /* Each pass removes MAX_DEPTH levels; what was deeper has come up and is met by the next one. */
     int rc = -1;
     for (int pass = 0; pass < 100000 && rc < 0; pass++) {

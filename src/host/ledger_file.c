@@ -136,6 +136,21 @@ static int write_temporary(int dir, const char *tmp, const char *text, bool dura
     return rc;
 }
 
+/* fresh: fails with EEXIST where the name is taken. */
+static int put_in_place(int dir, const char *tmp, const char *name, bool fresh)
+{
+    if (!fresh)
+        return renameat(dir, tmp, dir, name);
+    if (renameat2(dir, tmp, dir, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (linkat(dir, tmp, dir, name, 0) < 0) /* a file system without that flag */
+        return -1;
+    unlinkat(dir, tmp, 0);
+    return 0;
+}
+
 int abx__ledger_save(const abx_ledger *l, int dir, const abx_ledger_entry *e, bool fresh,
                      abx_error **err)
 {
@@ -148,10 +163,10 @@ int abx__ledger_save(const abx_ledger *l, int dir, const abx_ledger_entry *e, bo
         return abx_fail(err, ABX_ERR_TOO_LARGE, "the entry of '%s' is too long", e->key);
     bool durable = outlives_machine(e);
     int rc = write_temporary(dir, tmp, text, durable);
-    if (rc == 0) /* a link fails where the file is there already; a rename replaces it */
-        rc = fresh ? linkat(dir, tmp, dir, name, 0) : renameat(dir, tmp, dir, name);
+    if (rc == 0)
+        rc = put_in_place(dir, tmp, name, fresh);
     int why = errno;
-    if (fresh || rc < 0)
+    if (rc < 0)
         unlinkat(dir, tmp, 0);
     if (rc < 0)
         return fresh && why == EEXIST ? 1 : fail_write(l, why, err);

@@ -59,6 +59,9 @@ int abx_config_set_option(abx_config *config, const char *key_value,
 
 /* {"settings":[{"key","value","source","where"}…]}; secrets show at most their last four characters. */
 yyjson_doc *abx_config_list(abx_config *config);
+/* 0 when a key is known ("output", "providers.ID.KEY", "profiles.NAME.KEY", …), else -1 and USAGE; the hint names the
+ * nearest known one. */
+int abx_config_check_key(const char *key, abx_error **err);
 /* True if a file held the text of a secret (not a reference): then this process has it in its memory, and must not
  * fork a sandbox's first process itself. */
 bool abx_config_holds_secret(const abx_config *config);

@@ -86,6 +86,11 @@ static const abx_setting_row *row_of(const char *key, abx_error **err)
     return abx_setting_find(dot + 1, ABX_ERR_USAGE, err);
 }
 
+int abx_config_check_key(const char *key, abx_error **err)
+{
+    return row_of(key, err) ? 0 : -1;
+}
+
 /* Read the file ("" if there is none), change it by `literal` (NULL: unset), check and replace it. */
 static int change(abx_config *c, const char *key, const char *literal, abx_error **err)
 {

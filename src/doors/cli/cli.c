@@ -111,6 +111,8 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
         .file = abx_flag_value(cli->args, ABX_FLAG_CONFIG, NULL),
         .profile = abx_flag_value(cli->args, ABX_FLAG_PROFILE, NULL),
         .env = (const char *const *)environ,
+        /* trust must work while the project's file sets what needs it */
+        .ignore_project = cli->args->verb && cli->args->verb->id == ABX_VERB_CONFIG_TRUST,
     };
     if (!options.file && getenv("ABX_CONFIG") && getenv("ABX_CONFIG")[0])
         options.file = getenv("ABX_CONFIG");
@@ -160,7 +162,7 @@ int abx_cli_open(abx_cli *cli, abx_error **err)
         .home = cli->_home,
         .config = cli->_config,
         .adapters = cli->adapters,
-        .may_fork = true, /* one command, no threads, and local reads no secret */
+        .may_fork = !abx_config_holds_secret(cli->_config), /* one command, no threads */
         .self = cli->self,
         .log = &cli->log,
     };

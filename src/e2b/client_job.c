@@ -220,7 +220,8 @@ void abx__envd_job_broken(abx__envd_job *job, const abx_error *by,
     abx_error_free(job->broken_by);
     job->broken_by = abx_error_copy(by);
     job->broken_done = done;
-    if (by->id != ABX_ERR_NETWORK) {
+    /* also an answer that was cut short, and silence: a sandbox that dies can look like each of them */
+    if (by->id != ABX_ERR_NETWORK && by->id != ABX_ERR_BACKEND_ANSWER && by->id != ABX_ERR_TIMEOUT) {
         tell_broken(job, false);
         return;
     }

@@ -222,14 +222,15 @@ static void on_broken(abx__envd_job *job, abx_error *err)
         abx_error_free(err);
 }
 
-/* The HTTP exchange ended well, but the stream did not. */
-static void cut_short(abx__envd_job *job)
+/* The stream has no end mark, however the HTTP exchange ended. */
+static void cut_short(abx__envd_job *job, const abx_error *by)
 {
     abx__envd_stream *s = job->stream;
     bool inside = s->has_head || s->head_len > 0;
-    abx_error *err =
-        abx_error_new(ABX_ERR_NETWORK, inside ? "the stream was cut in the middle of a message"
-                                              : "the stream ended without its end mark");
+    const char *how = by && by->id == ABX_ERR_TIMEOUT ? "the server has gone silent"
+                      : inside ? "the stream was cut in the middle of a message"
+                               : "the stream ended without its end mark";
+    abx_error *err = abx_error_new(ABX_ERR_NETWORK, "%s", how);
     abx__envd_job_broken(job, err, on_broken);
     abx_error_free(err);
 }
@@ -241,12 +242,12 @@ static void on_end(abx__envd_exchange *x, const abx_error *err)
     if (!abx__envd_job_left(job, x) && !s->dropped) {
         if (s->ended || s->error)
             tell_end(job, ABX_TAKE(s->error), s->code ? s->code : "");
-        else if (err)
+        else if (err && !x->good)
             abx__envd_job_broken(job, err, on_broken);
         else if (!x->good)
             tell_end(job, abx__envd_answer_error(job->client, s->kind, x), "");
         else
-            cut_short(job);
+            cut_short(job, err);
     }
     abx__envd_job_unref(job);
 }

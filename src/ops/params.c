@@ -58,12 +58,13 @@ static bool has_type(abx_type type, yyjson_val *v)
     return false;
 }
 
-static const abx_op_field *find_param(abx_op_id op, const char *name)
+/* A name is compared in its whole length: behind a NUL byte it may go on. */
+static const abx_op_field *find_param(abx_op_id op, const char *name, size_t len)
 {
     size_t n;
     const abx_op_field *rows = abx_op_params(&n);
     for (size_t i = 0; i < n; i++)
-        if (rows[i].op == op && strcmp(rows[i].name, name) == 0)
+        if (rows[i].op == op && strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
             return &rows[i];
     return NULL;
 }
@@ -81,11 +82,14 @@ static int fail_unknown(const abx_op_row *row, const char *name, abx_error **err
     return near ? abx_hint(err, "did you mean '%s'?", near) : -1;
 }
 
-static int check_member(const abx_op_row *row, const char *name, yyjson_val *v, abx_error **err)
+static int check_member(const abx_op_row *row, yyjson_val *key, yyjson_val *v, abx_error **err)
 {
-    const abx_op_field *field = find_param(row->id, name);
+    const char *name = yyjson_get_str(key);
+    const abx_op_field *field = find_param(row->id, name, yyjson_get_len(key));
     if (!field)
         return fail_unknown(row, name, err);
+    if (yyjson_is_null(v))
+        return 0;
     if (!has_type(field->type, v))
         return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s must be %s %s", name, row->method,
                         field->type == ABX_TYPE_INT || field->type == ABX_TYPE_ARGV ||
@@ -126,7 +130,7 @@ int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **e
     yyjson_val *key, *value;
     yyjson_obj_foreach(params, i, n, key, value)
     {
-        if (!yyjson_is_null(value) && check_member(row, yyjson_get_str(key), value, err) < 0)
+        if (check_member(row, key, value, err) < 0)
             return -1;
     }
     const abx_op_field *rows = abx_op_params(&n);

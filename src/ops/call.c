@@ -36,9 +36,11 @@ struct abx_call {
     yyjson_doc *result;
     abx_error *error;
 
+    bool started; /* an adapter or the host has it; before that nothing is delivered */
     bool in_start, paused, draining, door_done, released;
     bool adapter_holds; /* the adapter was told to stop and waits for on_resume */
     bool cancel_wanted, cancelled;
+    bool unwanted; /* cancelled after the adapter's end: what still waits is dropped */
     abx_err_id cancel_id;
 
     abx_buf input;
@@ -213,7 +215,7 @@ static void drain(abx_call *c)
     if (c->draining)
         return;
     c->draining = true;
-    while (c->head && !c->paused) {
+    while (c->head && !c->paused && !c->unwanted) {
         item *it = c->head;
         c->head = it->next;
         if (!c->head)
@@ -227,7 +229,7 @@ static void drain(abx_call *c)
     c->draining = false;
     if (!c->head && !c->paused && c->adapter_holds && !c->ended) {
         c->adapter_holds = false;
-        if (c->backend->on_resume)
+        if (c->backend && c->backend->on_resume)
             c->backend->on_resume(c, c->state);
     }
 }
@@ -263,15 +265,17 @@ static void give_input(abx_call *c)
 
 static void work(abx_call *c)
 {
+    if (!c->started)
+        return;
     if (c->cancel_wanted)
         do_cancel(c);
     if (c->door_done)
         return;
     give_input(c);
-    drain(c);
-    if (c->ended && !c->draining && (c->cancelled || !c->head))
-        if (c->cancelled || !c->paused)
-            deliver_end(c);
+    if (!c->unwanted)
+        drain(c);
+    if (c->ended && (c->cancelled || c->unwanted || (!c->head && !c->paused)))
+        deliver_end(c);
 }
 
 static void on_deadline(uv_timer_t *t)
@@ -293,7 +297,8 @@ void abx_call_set_deadline(abx_call *c, uint64_t timeout_ms)
         uv_timer_stop(&c->timer);
         return;
     }
-    c->deadline = abx_now_mono_ms() + timeout_ms;
+    if (__builtin_add_overflow(abx_now_mono_ms(), timeout_ms, &c->deadline))
+        c->deadline = ABX_FOREVER - 1;
     uv_update_time(c->loop);
     uv_timer_start(&c->timer, on_deadline, timeout_ms, 0);
 }
@@ -308,10 +313,14 @@ uint64_t abx_call_time_left(const abx_call *c)
 
 void abx_call_cancel(abx_call *c)
 {
-    if (c->cancelled || c->cancel_wanted || c->ended || c->door_done)
+    if (c->cancelled || c->cancel_wanted || c->door_done)
         return;
-    c->cancel_id = ABX_ERR_CANCELLED;
-    c->cancel_wanted = true;
+    if (c->ended) {
+        c->unwanted = true;
+    } else {
+        c->cancel_id = ABX_ERR_CANCELLED;
+        c->cancel_wanted = true;
+    }
     kick(c);
 }
 
@@ -390,6 +399,7 @@ void abx_call_accept(abx_call *c, const abx_call_backend *backend, void *state)
 {
     c->backend = backend;
     c->state = state;
+    c->started = true;
     kick(c);
 }
 
@@ -432,13 +442,15 @@ int abx_call_event(abx_call *c, const char *type, yyjson_mut_doc *doc)
         yyjson_doc_free(frozen);
         return c->paused ? hold(c) : 1;
     }
-    item *it = abx_alloc(sizeof(item));
-    it->event = type;
+    size_t n = strlen(type) + 1;
+    item *it = abx_alloc(sizeof(item) + n);
+    memcpy(it->bytes, type, n);
+    it->event = (const char *)it->bytes;
     it->doc = frozen;
-    it->size = 64;
+    it->size = 64 + 16 * yyjson_doc_get_val_count(frozen);
     enqueue(c, it);
     kick(c);
-    return c->paused && c->waiting >= ABX_CALL_WINDOW / 4 ? hold(c) : 1;
+    return c->waiting >= ABX_CALL_WINDOW / 4 ? hold(c) : 1;
 }
 
 int abx_call_chunk(abx_call *c, abx_channel channel, const void *bytes, size_t n)
@@ -457,7 +469,7 @@ int abx_call_chunk(abx_call *c, abx_channel channel, const void *bytes, size_t n
     memcpy(it->bytes, bytes, n);
     enqueue(c, it);
     kick(c);
-    return c->paused ? hold(c) : 1;
+    return c->paused || c->waiting >= ABX_CALL_WINDOW / 4 ? hold(c) : 1;
 }
 
 static void end_with(abx_call *c, yyjson_mut_doc *result, abx_error *error)
@@ -465,14 +477,17 @@ static void end_with(abx_call *c, yyjson_mut_doc *result, abx_error *error)
     ABX_CHECK(!c->ended);
     run_intercept(c, &result, &error);
     c->ended = true;
+    if (c->door_done) { /* the grace time gave another end */
+        abx_error_free(error);
+        yyjson_mut_doc_free(result);
+        release(c);
+        return;
+    }
     c->error = error;
     if (!error && result)
         c->result = abx_json_freeze(result);
     yyjson_mut_doc_free(result);
-    if (c->door_done)
-        release(c);
-    else
-        kick(c);
+    kick(c);
 }
 
 void abx_call_end(abx_call *c, yyjson_mut_doc *result)
@@ -481,6 +496,7 @@ void abx_call_end(abx_call *c, yyjson_mut_doc *result)
 }
 void abx_call_fail(abx_call *c, abx_error *err)
 {
+    ABX_CHECK(err != NULL);
     end_with(c, NULL, err);
 }
 
@@ -492,6 +508,7 @@ void abx_call_enter_start(abx_call *c)
 void abx_call_leave_start(abx_call *c)
 {
     c->in_start = false;
+    c->started = true;
     if (c->head || c->ended || c->cancel_wanted || c->input.len > 0 || c->input_ended)
         kick(c);
 }
@@ -518,4 +535,6 @@ void abx_call_refused(abx_call *c, abx_error **err)
     yyjson_mut_doc *none = NULL;
     run_intercept(c, &none, err);
     yyjson_mut_doc_free(none);
+    c->backend = NULL; /* the call may be discarded, or failed by the host */
+    c->state = NULL;
 }

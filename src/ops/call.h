@@ -60,7 +60,9 @@ abx_call *abx_call_new(uv_loop_t *loop, abx_op_id op, yyjson_doc *params,
 void abx_call_discard(abx_call *c);
 /* Milliseconds from now for the whole call; ABX_FOREVER: none (the default). Before or after the start. */
 void abx_call_set_deadline(abx_call *c, uint64_t timeout_ms);
-void abx_call_cancel(abx_call *c); /* a wish; on_end comes later. Again: nothing more */
+/* A wish; on_end comes later, also while paused. Again: nothing more. After the adapter's end that end stands, and
+ * what still waits is dropped. */
+void abx_call_cancel(abx_call *c);
 void abx_call_pause(abx_call *c);
 void abx_call_resume(abx_call *c);
 /* Bytes of the input (copied). 1: go on; 0: hold until on_writable. After write_end or the end: dropped, 1. */

@@ -17,7 +17,8 @@ void abx_call_set_op(abx_call *c, abx_op_id op);
 typedef void (*abx_call_intercept_cb)(abx_call *c, yyjson_mut_doc **result, abx_error **err,
                                       void *data);
 void abx_call_intercept(abx_call *c, abx_call_intercept_cb cb, void *data);
-/* The adapter refused to start the call: run the interception with this error, so that it lets go. */
+/* The adapter refused to start the call: run the interception with this error, so that it lets go, and forget an
+ * adapter's callbacks if it set some. The call can then be discarded, or ended by the host. */
 void abx_call_refused(abx_call *c, abx_error **err);
 
 #endif

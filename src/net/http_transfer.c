@@ -19,7 +19,7 @@ static void head_begin(abx_http_transfer *t, const char *line)
     const char *space = strchr(line, ' ');
 
     abx_http_headers_clear(&t->headers);
-    t->status = space ? atoi(space + 1) : 0;
+    t->status = space ? (int)strtol(space + 1, NULL, 10) : 0;
 }
 
 static void head_line(abx_http_transfer *t, const char *line, size_t n)

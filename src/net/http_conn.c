@@ -270,7 +270,7 @@ static bool exchange_is_over(const abx__conn *c)
 {
     const abx_exchange *x = c->x;
 
-    return x && !x->ws && x->ended && abx__conn_backlog(c) == 0 && (x->body_done || !c->keep);
+    return x && x->ended && abx__conn_backlog(c) == 0 && (x->body_done || !c->keep);
 }
 
 static void tell_writable(abx__conn *c)
@@ -368,7 +368,7 @@ static bool settle_step(abx__conn *c)
     }
     if (exchange_is_over(c)) {
         /* Closing on unread bytes would reset the connection and could cost the peer the answer. */
-        bool linger = !c->keep && (!x->body_done || c->carry_len);
+        bool linger = !c->keep && (!x->body_done || c->carry_len || (x->ws && abx__ws_may_push(x)));
         abx__exchange_close(x, true);
         if (linger)
             start_linger(c);

@@ -139,6 +139,11 @@ bool abx__ws_wants_read(const abx__conn *c)
            wslay_event_get_read_enabled(ws->frames);
 }
 
+bool abx__ws_may_push(const abx_exchange *x)
+{
+    return !wslay_event_get_close_received(x->ws->frames);
+}
+
 static void push(abx_exchange *x)
 {
     if (wslay_event_send(x->ws->frames) != 0)

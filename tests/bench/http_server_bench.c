@@ -1,0 +1,49 @@
+/* Our HTTP server with the smallest useful answer, for wrk. Prints its port, ends when stdin closes. */
+#include <stdio.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "net/http_server.h"
+
+static void on_request(abx_exchange *x, void *data)
+{
+    static const char body[] = "{\"status\":\"ok\"}";
+
+    (void)data;
+    abx_exchange_reply(x, 200, "application/json", body, sizeof body - 1);
+}
+
+static void on_stdin(uv_poll_t *p, int status, int events)
+{
+    char byte;
+
+    (void)status;
+    (void)events;
+    if (read(0, &byte, 1) > 0)
+        return;
+    uv_close((uv_handle_t *)p, NULL);
+    abx_http_server_close(p->data, NULL, NULL);
+}
+
+int main(void)
+{
+    uv_loop_t loop;
+    abx_http_server *server;
+    abx_error *err = NULL;
+    uv_poll_t input;
+    int port = 0;
+
+    uv_loop_init(&loop);
+    if (abx_http_server_open(&loop, NULL, on_request, NULL, &server, &err) < 0 ||
+        abx_http_server_listen_tcp(server, "127.0.0.1", 0, &port, &err) < 0) {
+        fprintf(stderr, "%s\n", abx_error_text(err));
+        return 1;
+    }
+    printf("%d\n", port);
+    fflush(stdout);
+    uv_poll_init(&loop, &input, 0);
+    input.data = server;
+    uv_poll_start(&input, UV_READABLE, on_stdin);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    return uv_loop_close(&loop) == 0 ? 0 : 1;
+}

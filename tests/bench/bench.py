@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Measures the program against references in the same run. Every row is interleaved (ours and the reference in
+turn) and a median; the table at the end shows the ratio and what is to be reached.
+
+Usage: bench.py [--quick] [--json FILE] [--users root,user] [ROW...]
+Rows: start size run exec memory throughput copy http (default: all). As root every row that makes sandboxes is
+measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
+ABX_BUILD names the folder with the program (default: build/release)."""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
+ROWS = ["start", "size", "run", "exec", "memory", "throughput", "copy", "http"]
+NOBODY = 64991  # an ordinary user for whom nothing is prepared
+BWRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all",
+         "--die-with-parent", "true"]
+MIB = 1 << 20
+
+
+class Caller:
+    """Who runs things: a home, an environment, and the words in front of a command."""
+
+    def __init__(self, name, top):
+        self.name = name
+        self.folder = top / name
+        self.folder.mkdir(mode=0o755)
+        self.abx = str(top / "abx")
+        self.prefix = []
+        if name == "user" and os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+            self.prefix = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--"]
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8",
+                    "ABX_HOME": str(self.folder / "home"), "ABX_PROVIDER": "local"}
+
+    def run(self, *words, **more):
+        done = subprocess.run([*self.prefix, *words], env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, **more)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def times(self, rounds, *commands):
+        """Medians of whole processes, interleaved."""
+        words = [str(self.folder.parent / "run_times"), str(rounds)]
+        for n, command in enumerate(commands):
+            words += ["---" if n else "--", *command]
+        return [json.loads(line) for line in self.run(*words).splitlines()]
+
+    def shell(self, script):
+        """Seconds that a pipeline takes."""
+        begin = time.monotonic()
+        self.run("bash", "-o", "pipefail", "-c", script)
+        return time.monotonic() - begin
+
+    def close(self):
+        subprocess.run([*self.prefix, self.abx, "kill", "--all", "--yes"], env=self.env,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Table:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, what, caller, ours, reference, ratio, goal, reached, **more):
+        self.rows.append({"what": what, "caller": caller, "ours": ours, "reference": reference, "ratio": ratio,
+                          "goal": goal, "reached": reached, **more})
+        print(f"  {what} ({caller}): {ours}" + (f", {reference}" if reference else ""), flush=True)
+
+    def compare(self, what, caller, ours, reference, name, most):
+        """Times in microseconds: ours against a reference, at most `most` times it."""
+        ratio = ours["median_us"] / reference["median_us"]
+        self.add(what, caller, ms(ours), f"{name} {ms(reference)}", f"{ratio:.2f}",
+                 "-" if most is None else f"<= {most:.1f}", most is None or ratio <= most, ours_times=ours,
+                 reference_times=reference)
+
+    def show(self):
+        head = ["what", "caller", "ours", "reference", "ratio", "to reach", ""]
+        lines = [[r["what"], r["caller"], r["ours"], r["reference"] or "-", r["ratio"] or "-", r["goal"] or "-",
+                  "" if r["reached"] else "MISSED"] for r in self.rows]
+        widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
+        print()
+        for line in [head, *lines]:
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+
+
+def ms(times):
+    return f"{times['median_us'] / 1000:.2f} ms"
+
+
+def rate(size, seconds):
+    return f"{size / MIB / seconds:.0f} MiB/s"
+
+
+# --- rows ------------------------------------------------------------------------------------------------
+
+
+def start(table, caller, quick):
+    rounds = 50 if quick else 300
+    ours, true, git, again = caller.times(rounds, [caller.abx, "--version"], ["true"], ["git", "--version"],
+                                          [caller.abx, "--help"])
+    table.compare("abx --version", caller.name, ours, true, "true", None)
+    reached = ours["median_us"] <= 2000
+    table.add("abx --version, absolute", caller.name, ms(ours), f"git --version {ms(git)}", None, "<= 2 ms", reached)
+    table.add("abx --version, peak memory", caller.name, f"{ours['peak_kb'] / 1024:.1f} MiB", None, None, "< 8 MB",
+              ours["peak_kb"] * 1024 < 8_000_000)
+    table.compare("abx --help", caller.name, again, true, "true", None)
+    if shutil.which("node"):
+        ours, node = caller.times(max(5, rounds // 10), [caller.abx, "--version"], ["node", "-e", "0"])
+        table.compare("abx --version", caller.name, ours, node, "node -e 0", None)
+
+
+def size(table, caller, quick):
+    n = os.path.getsize(BUILD / "abx")
+    table.add("the program, stripped", "-", f"{n / MIB:.2f} MiB", None, None, "<= 8 MB", n <= 8_000_000)
+    library = BUILD / "libabx.so"
+    if library.exists():
+        table.add("libabx.so", "-", f"{library.stat().st_size / MIB:.2f} MiB", None, None, None, True)
+
+
+def run(table, caller, quick):
+    ours, reference = caller.times(30 if quick else 200, [caller.abx, "-P", "local", "run", "--", "true"], BWRAP)
+    table.compare("abx run -- true", caller.name, ours, reference, "bwrap", 1.0)
+
+
+def exec_(table, caller, quick):
+    box = caller.run(caller.abx, "create").strip()
+    rounds = 50 if quick else 300
+    ours, reference = caller.times(rounds, [caller.abx, "exec", box, "--", "true"], BWRAP)
+    table.compare("abx exec ID -- true", caller.name, ours, reference, "bwrap", 0.5)
+    caller.run(caller.abx, "kill", box)
+    made, reference = caller.times(max(10, rounds // 5), ["sh", "-c", f'"{caller.abx}" kill $("{caller.abx}" create)'],
+                                   BWRAP)
+    table.compare("create and kill", caller.name, made, reference, "bwrap", None)
+
+
+def pss_kb(pids):
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total
+
+
+def memory(table, caller, quick):
+    many = 100 if quick else 1000
+    ids, begin = [], time.monotonic()
+    first = caller.run(caller.abx, "create").strip()
+    pid = json.loads(caller.run(caller.abx, "info", "--json", first))["pid"]
+    caller.run(caller.abx, "exec", first, "--", "true")
+    if os.geteuid() == 0:
+        time.sleep(0.5)
+        kb = pss_kb([pid])
+        table.add("memory of an idle sandbox (PSS)", caller.name, f"{kb / 1024:.2f} MiB", None, None, "<= 2 MB",
+                  kb * 1024 <= 2_000_000)
+    free = available_kb()
+    begin = time.monotonic()
+    script = f'for i in $(seq {many - 1}); do "{caller.abx}" create --timeout none || exit; done'
+    ids = caller.run("bash", "-c", script).split()
+    took = time.monotonic() - begin
+    alive = json.loads(caller.run(caller.abx, "ls", "--json", "--limit", "0"))["sandboxes"]
+    used = (free - available_kb()) / (many - 1)
+    ends = caller.run(caller.abx, "exec", ids[-1], "--", "echo", "alive").strip()
+    total = f", PSS together {pss_kb([s['pid'] for s in alive if 'pid' in s]) / 1024:.0f} MiB" if os.geteuid() == 0 else ""
+    table.add(f"{many} idle sandboxes at once", caller.name,
+              f"{len(alive)} live, {used / 1024:.2f} MiB of the machine's memory each{total}",
+              f"made in {took / (many - 1) * 1000:.1f} ms each", None, "all live", len(alive) == many and ends == "alive")
+    begin = time.monotonic()
+    caller.run(caller.abx, "kill", "--all", "--yes")
+    took = time.monotonic() - begin
+    table.add(f"kill --all of {many}", caller.name, f"{took / many * 1000:.1f} ms each", None, None, None, True)
+
+
+def available_kb():
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1])
+    return 0
+
+
+def throughput(table, caller, quick):
+    n = 100 * MIB if quick else 1024 * MIB
+    rounds = 3 if quick else 5
+    box = caller.run(caller.abx, "create").strip()
+    big = caller.folder / "big"
+    caller.run("bash", "-c", f"head -c {n} /dev/urandom > '{big}'")
+    caller.run(caller.abx, "exec", box, "--", "sh", "-c", "ln -sf /work/big /tmp/big")
+    caller.run("bash", "-c", f"'{caller.abx}' exec {box} -- sh -c 'cat > /work/big' < '{big}'")
+    rows = {
+        "stdout of exec": (f"'{caller.abx}' exec {box} -- cat /work/big | cat > /dev/null",
+                           f"cat '{big}' | cat > /dev/null"),
+        "stdin of exec": (f"cat '{big}' | '{caller.abx}' exec {box} -- sh -c 'cat > /dev/null'",
+                          f"cat '{big}' | cat > /dev/null"),
+    }
+    for what, (ours, reference) in rows.items():
+        seconds = [(caller.shell(ours), caller.shell(reference)) for _ in range(rounds)]
+        mine, other = (statistics.median(s[i] for s in seconds) for i in (0, 1))
+        table.add(f"{what}, {n // MIB} MiB", caller.name, rate(n, mine), f"a pipe through cat {rate(n, other)}",
+                  f"{other / mine:.2f}", ">= 300 MiB/s", n / MIB / mine >= 300)
+    caller.run(caller.abx, "kill", box)
+    big.unlink()
+
+
+def copy(table, caller, quick):
+    n = 50 * MIB if quick else 500 * MIB
+    box = caller.run(caller.abx, "create").strip()
+    big = caller.folder / "big"
+    caller.run("bash", "-c", f"head -c {n} /dev/urandom > '{big}'")
+    rows = {"cp up": (f"'{caller.abx}' cp '{big}' {box}:/work/big", f"cp '{big}' '{big}.copy'"),
+            "cp down": (f"'{caller.abx}' cp {box}:/work/big '{big}.back'", f"cp '{big}' '{big}.copy'")}
+    for what, (ours, reference) in rows.items():
+        seconds = []
+        for _ in range(3):
+            for path in (f"{big}.back", f"{big}.copy"):
+                Path(path).unlink(missing_ok=True)
+            seconds.append((caller.shell(ours), caller.shell(reference)))
+        mine, other = (statistics.median(s[i] for s in seconds) for i in (0, 1))
+        table.add(f"{what}, {n // MIB} MiB", caller.name, rate(n, mine), f"cp {rate(n, other)}", f"{other / mine:.2f}",
+                  ">= 0.5", other / mine >= 0.5)
+    caller.run(caller.abx, "kill", box)
+
+
+def http(table, caller, quick):
+    """The bare HTTP server against Node's; measured by net.py, which prints one JSON object a row."""
+    script = HERE / "net.py"
+    if not script.exists():
+        return
+    words = [sys.executable, str(script), "--json"] + (["--quick"] if quick else [])
+    done = subprocess.run(words, env={**os.environ, "ABX_BUILD": str(BUILD)}, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
+        table.add("http server", "-", "net.py failed", None, None, None, False)
+        return
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            r = json.loads(line)
+            table.add(r["what"], "-", r["ours"], r.get("reference"), r.get("ratio"), r.get("goal"),
+                      r.get("reached", True))
+
+
+FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "memory": memory, "throughput": throughput,
+             "copy": copy, "http": http}
+ONCE = {"size", "http"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", metavar="ROW")
+    parser.add_argument("--quick", action="store_true", help="few rounds: an impression in half a minute")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to FILE ('-': standard output)")
+    parser.add_argument("--users", default="root,user" if os.geteuid() == 0 else "user")
+    args = parser.parse_args()
+    unknown = set(args.rows) - set(ROWS)
+    if unknown:
+        parser.error(f"no such row: {', '.join(sorted(unknown))}; rows: {' '.join(ROWS)}")
+    top = Path(tempfile.mkdtemp(prefix="abx-bench.", dir="/var/tmp"))
+    top.chmod(0o755)
+    table, callers = Table(), []
+    out = sys.stdout
+    if args.json == "-":
+        sys.stdout = sys.stderr
+    try:
+        shutil.copy(BUILD / "abx", top / "abx")
+        shutil.copy(BUILD / "tests/bench/run_times", top / "run_times")
+        callers = [Caller(name, top) for name in args.users.split(",")]
+        for row in args.rows or ROWS:
+            for caller in callers[:1] if row in ONCE else callers:
+                print(f"{row}:", flush=True)
+                FUNCTIONS[row](table, caller, args.quick)
+    finally:
+        for caller in callers:
+            caller.close()
+        shutil.rmtree(top, ignore_errors=True)
+    table.show()
+    if args.json:
+        text = json.dumps({"rows": table.rows}, indent=1) + "\n"
+        if args.json == "-":
+            out.write(text)
+        else:
+            Path(args.json).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+/* Runs a program in a world without user namespaces, as a container's default filter makes it:
+ * deny_userns MODE PROGRAM [ARG...]
+ *   filter   clone3 is absent, unshare and clone with CLONE_NEWUSER are refused
+ *   limit    a user namespace whose own limit of further ones is 0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "deny_userns: %s: %s\n", what, strerror(errno));
+    return 99;
+}
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = write(fd, text, strlen(text));
+    close(fd);
+    return n < 0 ? -1 : 0;
+}
+
+static int set_filter(void)
+{
+#define NR   offsetof(struct seccomp_data, nr)
+#define ARG0 offsetof(struct seccomp_data, args)
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG0),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int set_limit(void)
+{
+    char map[64];
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    if (unshare(CLONE_NEWUSER) < 0)
+        return -1;
+    snprintf(map, sizeof map, "%u %u 1", uid, uid);
+    if (write_file("/proc/self/setgroups", "deny") < 0 || write_file("/proc/self/uid_map", map) < 0)
+        return -1;
+    snprintf(map, sizeof map, "%u %u 1", gid, gid);
+    if (write_file("/proc/self/gid_map", map) < 0)
+        return -1;
+    return write_file("/proc/sys/user/max_user_namespaces", "0");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: deny_userns filter|limit PROGRAM [ARG...]\n");
+        return 99;
+    }
+    if ((strcmp(argv[1], "filter") == 0 ? set_filter() : set_limit()) < 0)
+        return fail(argv[1]);
+    execv(argv[2], argv + 2);
+    return fail(argv[2]);
+}

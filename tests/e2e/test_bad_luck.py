@@ -1,0 +1,365 @@
+"""Bad input and bad luck: homes, disks, broken state, a kernel that refuses."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from harness import ABX, HELPERS, LIMIT, ROOT, Abx, descendants, reap, wait_for
+
+
+def works(abx, **more):
+    a = abx.create(**more)
+    assert abx("exec", a, "--", "cat", input=b"data", code=0, **more).out == b"data"
+    abx.ok("kill", a, **more)
+    assert abx("run", "--", "echo", "hi", code=0, **more).out == b"hi\n"
+
+
+# --- homes ------------------------------------------------------------------------------------------------
+
+
+def test_a_home_of_3000_characters(abx):
+    """Longer than a socket's path may be, and than most buffers."""
+    home = abx.folder
+    while len(str(home)) < 3000:
+        home = home / ("d" * 200)
+    a = Abx(folder=abx.folder, home=home)
+    works(a)
+    b = a.create("--name", "deep")
+    assert a.ok("ls", "-q").text.strip() == b
+    a.ok("kill", b)
+
+
+@pytest.mark.parametrize("name", ["with space", "q'uote\"s", "new\nline", "\u00e4\u4e2d", "com,ma:colon\\back", "$x;`y`",
+                                  "%n%s"])
+def test_strange_homes(abx, name):
+    a = Abx(folder=abx.folder, home=abx.folder / name)
+    works(a)
+
+
+def test_a_relative_home(abx):
+    works(abx, env={"ABX_HOME": "rel/home"})
+    assert (abx.work / "rel" / "home").is_dir()
+    abx("kill", "--all", "-y", env={"ABX_HOME": "rel/home"})
+
+
+def test_home_variable(abx):
+    works(abx, drop=["ABX_HOME"])
+    assert (abx.user_home / ".abx").is_dir()
+
+
+def test_no_home_at_all(abx):
+    r = abx("ls", drop=["ABX_HOME", "HOME"])
+    # the user's entry in /etc/passwd names one, else it is said
+    assert r.code in (0, 2), repr(r)
+    r = abx("ls", drop=["ABX_HOME"], env={"HOME": ""})
+    assert r.code in (0, 2), repr(r)
+
+
+def test_a_home_that_is_a_file(abx):
+    abx.home.write_text("x")
+    r = abx("create", code=2)
+    assert str(abx.home) in r.errors and "ABX_HOME" in r.errors
+    abx.home.unlink()
+
+
+def test_a_home_that_cannot_be_made(abx):
+    r = abx("create", env={"ABX_HOME": "/proc/nosuch/home"}, code=2)
+    assert "/proc/nosuch" in r.errors
+    r = abx("run", "--", "true", env={"ABX_HOME": "/proc/nosuch/home"}, code=125)
+    assert "exitCode: 2" in r.errors
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o722])
+def test_a_home_that_others_can_write_is_refused(abx, mode):
+    abx.home.mkdir()
+    abx.home.chmod(mode)
+    r = abx("create", code=2)
+    assert "chmod" in r.errors and str(abx.home) in r.errors
+    abx.home.chmod(0o700)
+
+
+def test_a_home_that_others_can_read_is_tightened(abx):
+    abx.home.mkdir()
+    abx.home.chmod(0o755)
+    r = abx.ok("ls")
+    assert abx.home.stat().st_mode & 0o777 == 0o700
+    assert r.err != b""
+    assert abx.ok("ls").err == b""
+
+
+def test_a_home_of_someone_else(abx):
+    if ROOT:
+        abx.home.mkdir(mode=0o700)
+        os.chown(abx.home, 65534, 65534)
+        r = abx("ls", code=2)
+        assert str(abx.home) in r.errors
+    else:
+        r = abx("ls", env={"ABX_HOME": "/usr"}, code=2)
+        assert "/usr" in r.errors
+
+
+def test_a_read_only_home(abx):
+    abx.ok("ls")
+    if ROOT:
+        script = f'mount -t tmpfs none "{abx.home}" && mount -o remount,ro "{abx.home}" && exec "{ABX}" "$@"'
+        prefix = ["unshare", "-m", "sh", "-c", script, "sh"]
+    else:
+        abx.home.chmod(0o500)
+        prefix = [ABX]
+    for args, code in [(["create"], None), (["run", "--", "true"], 125)]:
+        r = subprocess.run([*prefix, *args], env=abx.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                           timeout=LIMIT)
+        assert r.returncode == code or code is None and r.returncode in (1, 2, 7, 11), r
+        assert r.stderr.startswith(b"error: ") and b"hint: " in r.stderr, r
+        assert r.stdout == b""
+    abx.home.chmod(0o700)
+
+
+def test_a_missing_working_directory_outside(abx):
+    gone = abx.folder / "gone"
+    gone.mkdir()
+    r = subprocess.run(["sh", "-c", f'cd "{gone}" && rmdir "{gone}" && exec "{ABX}" run -- echo hi'],
+                       env=abx.environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    assert r.returncode == 0 and r.stdout == b"hi\n", r
+
+
+# --- no space ---------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_for_the_state(abx):
+    """At least 200 MiB must be free, else a sandbox is refused with a clear error."""
+    if not ROOT:
+        return  # an ordinary user cannot make a small disk
+    abx.home.mkdir(mode=0o700)
+    script = f'mount -t tmpfs -o size=20m,mode=700 none "{abx.home}" && exec "{ABX}" "$@"'
+    for args, code in [(["create"], 7), (["run", "--", "true"], 125)]:
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=abx.environment(),
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode == code and b"E4003" in r.stderr, r
+
+
+def test_no_inode_and_no_byte_left(abx):
+    if not ROOT:
+        return
+    abx.home.mkdir(mode=0o700)
+    script = (f'mount -t tmpfs -o size=16k,nr_inodes=4,mode=700 none "{abx.home}" && '
+              f'(echo x > "{abx.home}/a"; echo x > "{abx.home}/b"; echo x > "{abx.home}/c"; true) 2>/dev/null; '
+              f'exec "{ABX}" "$@"')
+    for args in [["create"], ["ls"], ["config", "set", "timeout", "1h"], ["run", "--", "true"]]:
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=abx.environment(),
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode in (0, 1, 2, 7, 125), r
+        assert r.returncode == 0 or r.stderr.startswith(b"error: "), r
+
+
+def test_no_space_for_a_copy_out(abx, tmp_path):
+    if not ROOT:
+        return
+    a = abx.create()
+    abx.sh(a, "mkdir /work/d; head -c 3000000 /dev/zero > /work/d/big", code=0)
+    small = tmp_path / "small"
+    small.mkdir()
+    for source in ["/work/d/big", "/work/d"]:
+        script = f'mount -t tmpfs -o size=1m none "{small}" && "{ABX}" cp {a}:{source} "{small}/x"; echo code $?'
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script], env=abx.environment(), stdin=subprocess.DEVNULL,
+                           capture_output=True, timeout=LIMIT)
+        assert r.stdout.strip() == b"code 7" and b"space" in r.stderr, r
+
+
+# --- broken state -----------------------------------------------------------------------------------------
+
+GARBAGE = [b"", b"{", b"not json", b"[]", b'{"id": 5}', b"\0" * 100, b'{"id":"x","provider":"nosuch"}',
+           b"[" * 100_000]
+
+
+@pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_corrupt_ledger_entry(abx, data):
+    a = abx.create()
+    bad = abx.home / "ledger" / "zzzzzzzzzzzzzzzz.json"
+    bad.write_bytes(data)
+    bad.chmod(0o600)
+    assert abx.sh(a, "echo alive", code=0).text == "alive\n"
+    r = abx("ls", "-q")
+    assert r.code == 0 and r.text.split() == [a]
+    r = abx("info", "zzzzzzzzzzzzzzzz")
+    assert r.code in (1, 3, 5), repr(r)
+    abx.create()
+    r = abx("gc")
+    assert r.code in (0, 1), repr(r)
+    abx.ok("kill", a)
+
+
+@pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_corrupt_own_ledger_entry(abx, data):
+    a = abx.create("--name", "hurt")
+    (abx.home / "ledger" / f"{a}.json").write_bytes(data)
+    r = abx("info", a)
+    assert r.code in (0, 1, 3, 5, 8), repr(r)
+    assert r.code == 0 or r.errors.startswith("error: ")
+    r = abx("kill", "--all", "-y")
+    assert r.code in (0, 1), repr(r)
+    abx("gc")
+    wait_for(lambda: (reap(), descendants() == [])[1], "the sandbox can be ended")
+
+
+@pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_corrupt_state_file(abx, data):
+    a = abx.create()
+    pid = abx.info(a)["pid"]
+    state = abx.home / "local" / "sandboxes" / a / "state.json"
+    state.write_bytes(data)
+    for args in [["info", a], ["exec", a, "--", "true"], ["ls"], ["gc"]]:
+        r = abx(*args)
+        assert r.code in (0, 1, 3, 8, 125), repr(r)
+    abx("kill", a)
+    abx("gc")
+    if Path(f"/proc/{pid}").exists():
+        os.kill(pid, 9)
+    wait_for(lambda: (reap(), descendants() == [])[1])
+    abx("gc")
+    assert abx.sandboxes() == []
+
+
+def test_strange_things_in_the_state_folder(abx):
+    a = abx.create()
+    top = abx.home / "local" / "sandboxes"
+    (top / "not-a-sandbox").mkdir()
+    (top / "file").write_text("x")
+    (top / "link").symlink_to("/etc")
+    (abx.home / "ledger" / "folder.json").mkdir()
+    (abx.home / "ledger" / "link.json").symlink_to("/etc/passwd")
+    assert abx.ok("ls", "-q").text.split() == [a]
+    abx("gc")
+    assert abx.sh(a, "echo alive", code=0).text == "alive\n"
+    assert os.path.exists("/etc/passwd")
+    works(abx)
+
+
+def test_a_removed_state_folder(abx):
+    """rm -rf of the whole home under a living sandbox: it is gone for us, and said so."""
+    a = abx.create("--timeout", "20s")
+    pid = abx.info(a)["pid"]
+    shutil.rmtree(abx.home / "ledger")
+    r = abx("info", a)
+    assert r.code in (0, 3), repr(r)
+    works(abx)
+    if Path(f"/proc/{pid}").exists():
+        os.kill(pid, 9)
+
+
+def test_a_broken_skeleton_is_made_anew(abx):
+    works(abx)
+    top = abx.home / "local" / "skeleton"
+    if top.is_dir():
+        for folder in top.iterdir():
+            (folder / "etc" / "passwd").unlink()
+        # a used layer is never repaired in place; removing it whole is
+        shutil.rmtree(top)
+    works(abx)
+
+
+# --- what the kernel refuses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["limit", "filter"])
+def test_user_namespaces_switched_off(abx, mode):
+    def denied(*args):
+        return subprocess.run([HELPERS / "deny_userns", mode, ABX, *args], env=abx.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+
+    r = denied("create")
+    assert r.returncode == 11, r
+    text = r.stderr.decode()
+    assert text.startswith("error: ") and "user" in text and "E7001" in text and "hint: " in text
+    r = denied("run", "--", "true")
+    assert r.returncode == 125 and b"exitCode: 11" in r.stderr, r
+    d = denied("doctor")
+    assert d.returncode == 11, d
+    both = (d.stdout + d.stderr).decode()
+    fix = "sysctl -w user.max_user_namespaces" if mode == "limit" else "seccomp=unconfined"
+    assert fix in both or fix in text, both
+    assert denied("ls").returncode == 0
+    assert denied("gc").returncode == 0
+    assert abx.sandboxes() == [] and abx.ledger() == []
+
+
+def test_a_weaker_layer_only_when_asked(abx):
+    r = abx("create", "--allow-weaker", "nosuchlayer", code=2)
+    assert "nosuchlayer" in r.errors
+    r = abx("create", "--allow-weaker", "user", code=2)
+    a = abx.create("--allow-weaker", "net")  # not needed here: nothing becomes weaker
+    assert abx.sh(a, "cat /proc/net/dev | tail -n +3 | cut -d: -f1").text.split() == ["lo"]
+
+
+def test_inside_a_masked_proc(abx):
+    """A container with a masked /proc: the mount of proc is refused, and said with the fix."""
+    if not ROOT:
+        return
+    script = f'mount --bind /dev/null /proc/kcore && exec unshare -U --map-root-user "{ABX}" "$@"'
+    r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "create"], env=abx.environment(),
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    assert r.returncode in (1, 2, 11), r
+    assert r.stderr.startswith(b"error: ") and b"hint: " in r.stderr, r
+
+
+# --- streams that are not there ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("args", ["create", "ls", "run -- true", "run -- cat", "doctor", "gc", "--version", "nosuch"])
+def test_closed_streams(abx, closed, args):
+    r = subprocess.run(["sh", "-c", f'"{ABX}" {args} {closed}'], env=abx.environment(), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+    assert r.returncode in (0, 1, 2, 125), r
+
+
+def test_few_descriptors(abx):
+    for n in [20, 12, 6, 4]:
+        r = subprocess.run(["bash", "-c", f'ulimit -n {n}; exec "{ABX}" run -- echo hi'], env=abx.environment(),
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode in (0, 125, 1, 134 if n < 6 else 0, 127), (n, r)
+        assert r.returncode != 0 or r.stdout == b"hi\n"
+    abx.ok("gc")
+    assert abx.sandboxes() == []
+
+
+def test_a_small_file_limit(abx):
+    r = subprocess.run(["bash", "-c", f'ulimit -f 0; exec "{ABX}" create'], env=abx.environment(),
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    assert r.returncode != 0 and r.returncode != 139, r
+    abx.ok("gc")
+
+
+def test_ignored_sigchld_of_the_caller(abx):
+    """A caller that ignores SIGCHLD: children would be reaped by themselves."""
+    r = subprocess.run(["bash", "-c", f'trap "" CHLD; exec "{ABX}" run -- sh -c "sleep 0.1 & wait; exit 5"'],
+                       env=abx.environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    assert r.returncode == 5, r
+    r = subprocess.run(["bash", "-c", f'trap "" CHLD PIPE; exec "{ABX}" run -- sh -c "yes | head -1"'],
+                       env=abx.environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    assert r.stdout == b"y\n" and r.stderr == b"", r
+
+
+def test_odd_program_names(abx):
+    link = abx.folder / "lnk"
+    link.symlink_to(ABX)
+    r = subprocess.run([link, "run", "--", "echo", "hi"], env=abx.environment(), stdin=subprocess.DEVNULL,
+                       capture_output=True, timeout=LIMIT)
+    assert r.stdout == b"hi\n", r
+    r = subprocess.run(["odd name"], executable=ABX, env=abx.environment(), stdin=subprocess.DEVNULL,
+                       capture_output=True, timeout=LIMIT)
+    assert r.returncode == 0
+
+
+def test_an_empty_environment(abx):
+    home = tempfile.mkdtemp(prefix="abx-e2e.")
+    try:
+        r = subprocess.run([ABX, "-P", "local", "run", "--", "sh", "-c", "echo $HOME"], env={"ABX_HOME": home + "/h"},
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode == 0 and r.stdout == b"/home/user\n", r
+    finally:
+        shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,89 @@
+"""kill -9 of the program at random moments: the next command or gc clears what is left."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from harness import count, descendants, mounts_of, reap, wait_for
+
+TIMES = count(10, 500)
+
+
+def nothing_left(abx, kept=()):
+    """After the program died: at most kept sandboxes, no process, mount, folder, socket or ledger entry of others."""
+    wait_for(lambda: (reap(), len(descendants()) == len(kept))[1], f"only {len(kept)} pid 1 live")
+    abx.ok("gc")
+    assert abx.sandboxes() == sorted(kept)
+    assert abx.trash() == []
+    assert [name.removesuffix(".json") for name in abx.ledger() if name.endswith(".json")] == sorted(kept)
+    assert mounts_of(abx.home) == []
+    sockets = [line for line in open("/proc/net/unix") if str(abx.home) in line]
+    assert len(sockets) <= len(kept)
+
+
+def kill_at_random(abx, spawn, args, most, rng, sure=()):
+    p = spawn(abx, *args)
+    time.sleep(rng.random() * most)
+    p.send_signal(signal.SIGKILL)
+    out, _ = p.communicate(timeout=20)
+    return out
+
+
+def test_run(abx, spawn):
+    rng = random.Random(1)
+    for _ in range(TIMES):
+        kill_at_random(abx, spawn, ["run", "--", "sh", "-c", "sleep 1000 & sleep 1000"], 0.03, rng)
+    nothing_left(abx)
+
+
+def test_create(abx, spawn):
+    rng = random.Random(2)
+    for _ in range(TIMES):
+        kill_at_random(abx, spawn, ["create", "--name", "same"], 0.02, rng)
+        for a in abx.ok("ls", "-q").text.split():  # it may have been complete
+            abx.ok("kill", a)
+    nothing_left(abx)
+
+
+def test_exec(abx, spawn):
+    rng = random.Random(3)
+    a = abx.create()
+    for _ in range(TIMES):
+        kill_at_random(abx, spawn, ["exec", a, "--", "sh", "-c", "setsid sleep 1000 & sleep 1000"], 0.03, rng)
+    wait_for(lambda: (reap(), len(descendants()) == 1)[1], "only pid 1 lives")
+    assert abx.sh(a, "echo alive", code=0).out == b"alive\n"
+    nothing_left(abx, [a])
+
+
+def test_kill(abx, spawn):
+    rng = random.Random(4)
+    for _ in range(max(3, TIMES // 5)):
+        a = abx.create()
+        kill_at_random(abx, spawn, ["kill", a], 0.01, rng)
+        abx.ok("kill", a)
+    nothing_left(abx)
+
+
+def test_the_name_of_a_killed_create_is_free_again(abx, spawn):
+    rng = random.Random(5)
+    for _ in range(max(3, TIMES // 5)):
+        kill_at_random(abx, spawn, ["create", "--name", "free"], 0.01, rng)
+        made = abx("create", "--name", "free")
+        assert made.code in (0, 5), repr(made)
+        abx.ok("kill", "free")
+    nothing_left(abx)
+
+
+@pytest.mark.parametrize("verb", ["ls", "create", "run"])
+def test_any_next_command_clears(abx, spawn, verb):
+    a = abx.create()
+    pid = abx.info(a)["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: (reap(), descendants() == [])[1])
+    made = abx.ok(*{"ls": ["ls"], "create": ["create"], "run": ["run", "--", "true"]}[verb])
+    assert a not in abx.sandboxes()
+    if verb == "create":
+        abx.ok("kill", made.text.strip())

@@ -1,0 +1,88 @@
+"""Many commands: in a row, at once, and many sandboxes."""
+
+import threading
+
+from harness import count, descendants, wait_for
+
+
+def test_in_a_row(abx):
+    a = abx.create()
+    pid = abx.info(a)["pid"]
+    for i in range(count(100, 2000)):
+        r = abx("exec", a, "--", "echo", str(i), code=0)
+        assert r.out == b"%d\n" % i and r.err == b""
+    with open(f"/proc/{pid}/status") as f:
+        rss = int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+    assert rss < 30_000, f"pid 1 grew to {rss} kB"
+    assert len(descendants(pid)) == 0
+
+
+def test_at_once(abx):
+    a = abx.create()
+    got = {}
+
+    def one(i):
+        got[i] = abx("exec", a, "--", "sh", "-c", f"echo {i}; sleep 0.2; exit {i % 100}")
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(count(20, 100))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for i, r in got.items():
+        assert r.out == b"%d\n" % i and r.code == i % 100, repr(r)
+
+
+def test_many_at_once_with_much_output(abx):
+    a = abx.create()
+    got = {}
+
+    def one(i):
+        got[i] = abx("exec", a, "--", "sh", "-c", f"yes {i} | head -c 1000000")
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(count(8, 40))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for i, r in got.items():
+        assert r.code == 0 and r.out == (b"%d\n" % i * 1_000_000)[:1_000_000], repr(r)
+
+
+def test_many_background_jobs(abx):
+    a = abx.create()
+    names = [abx.ok("exec", "-d", a, "--", "sh", "-c", f"exit {i}").text.strip() for i in range(count(30, 300))]
+    assert len(set(names)) == len(names)
+    listed = wait_for(lambda: (j := abx.ok("jobs", "--json", "--limit", "0", a).json["processes"],
+                               all(x["state"] == "exited" for x in j) and j)[1])
+    codes = {j["id"]: j["exitCode"] for j in listed}
+    for i, name in list(enumerate(names))[-20:]:
+        assert codes[name] == i % 256
+
+
+def test_runs_in_a_row(abx):
+    for i in range(count(30, 500)):
+        assert abx("run", "--", "echo", str(i), code=0).out == b"%d\n" % i
+    assert abx.sandboxes() == [] and abx.ledger() == []
+    wait_for(lambda: descendants() == [], "nothing lives")
+
+
+def test_many_sandboxes(abx):
+    ids = [abx.create() for _ in range(count(20, 200))]
+    assert set(abx.ok("ls", "-q", "--limit", "0").text.split()) == set(ids)
+    for a in ids[:: max(1, len(ids) // 10)]:
+        assert abx.sh(a, "hostname", code=0).code == 0
+    abx.ok("kill", "--all", "-y")
+    assert abx.sandboxes() == []
+    wait_for(lambda: descendants() == [], "nothing lives")
+
+
+def test_fork_bomb_is_bounded(abx):
+    """4,096 processes are the limit; the sandbox and the host stay usable."""
+    a = abx.create()
+    r = abx.sh(a, "ulimit -u", code=0)
+    assert int(r.text) <= 4096
+    if count(0, 1):
+        abx.sh(a, "f() { f | f & }; f; sleep 3", "--timeout", "20s")
+    abx.ok("kill", a)
+    wait_for(lambda: descendants() == [], "nothing lives")

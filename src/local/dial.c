@@ -1,0 +1,68 @@
+/* Reaching the server of a sandbox. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "local/folder.h"
+#include "local/state.h"
+
+#define BUSY_TRIES 200 /* of 5 ms: a full queue of connections drains in that time or never */
+
+/* Never blocks for long: a Unix connect is answered by the kernel, but for a full queue. */
+static int connect_to(int fd, const struct sockaddr_un *address)
+{
+    for (int i = 0; i < BUSY_TRIES; i++) {
+        if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+            return 0;
+        if (errno != EAGAIN && errno != EINTR)
+            return -1;
+        struct timespec pause = {0, 5000000};
+        nanosleep(&pause, NULL);
+    }
+    return -1;
+}
+
+/* The kernel tells who called listen on that socket: it must be the process that the state names. */
+static int check_peer(int fd, const abx_state *s, abx_error **err)
+{
+    struct ucred peer;
+    socklen_t n = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot check sandbox '%s'", s->id);
+    if (peer.pid != s->pid || peer.uid != s->uid)
+        return abx_fail(err, ABX_ERR_LOCAL_STATE,
+                        "the socket of sandbox '%s' is served by another process", s->id);
+    return 0;
+}
+
+int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **err)
+{
+    ABX_AUTO_FD folder = abx_folder_open(local, id);
+    ABX_AUTO_STATE s = {0};
+    int rc = folder < 0 ? 1 : abx_state_read(folder, &s, err);
+    if (rc == 1)
+        return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
+    if (rc < 0)
+        return -1;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/s", folder);
+    ABX_AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot make a socket");
+    if (connect_to(fd, &address) < 0) {
+        if (errno == ECONNREFUSED || errno == ENOENT)
+            return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot reach sandbox '%s'", id);
+    }
+    if (check_peer(fd, &s, err) < 0)
+        return -1;
+    if (token)
+        *token = abx_strdup(s.token);
+    return abx_take_fd(&fd);
+}

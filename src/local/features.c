@@ -1,0 +1,16 @@
+/* What this backend has. */
+#include "base/mem.h"
+#include "local/local.h"
+#include "ops/ops.h"
+
+void abx_local_features(yyjson_mut_doc *d, yyjson_mut_val *obj)
+{
+    /* every feature of the table is ours by nature */
+    static const char *const names[] = {
+#define ABX_FEATURE(id, name, text) name,
+#include "ops/features.def"
+#undef ABX_FEATURE
+    };
+    for (size_t i = 0; i < ABX_COUNT(names); i++)
+        abx_mut_str(d, obj, names[i], "native");
+}

@@ -1,0 +1,190 @@
+#include "local/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/id.h"
+#include "base/mem.h"
+
+int abx_folder_open(abx_local *local, const char *id)
+{
+    if (!abx_is_id(id)) {
+        errno = ENOENT;
+        return -1;
+    }
+    if (local->sandboxes_fd < 0)
+        abx_local_look(local);
+    if (local->sandboxes_fd < 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    return openat(local->sandboxes_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+int abx_folder_alive(int folder_fd)
+{
+    int fd = openat(folder_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return 0;
+    /* shared: two who look at the same time do not take each other for the sandbox */
+    int alive = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return alive;
+}
+
+static int check_space(int fd, const char *base, abx_error **err)
+{
+    struct statvfs st;
+    if (fstatvfs(fd, &st) < 0 || st.f_blocks == 0)
+        return 0;
+    if ((uint64_t)st.f_bavail * st.f_frsize >= ABX_FREE_DISK_BYTES)
+        return 0;
+    abx_fail(err, ABX_ERR_NO_SPACE, "less than 200 MiB are free where '%s' lies", base);
+    return abx_hint(err, "free some space, or set ABX_HOME to a folder on another disk");
+}
+
+/* A cleaner may meet the new folder before its lock is held, and take it away: then it is made again. */
+int abx_folder_make(abx_local *local, const char *id, abx_folder *out, abx_error **err)
+{
+    out->fd = out->lock = -1;
+    if (check_space(local->sandboxes_fd, local->base, err) < 0)
+        return -1;
+    for (int attempt = 0; attempt < 8; attempt++) {
+        if (mkdirat(local->sandboxes_fd, id, 0700) < 0) {
+            if (errno == EEXIST)
+                return abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' exists already", id);
+            return abx_fail_errno(
+                err, errno == EROFS || errno == EACCES ? ABX_ERR_HOME : ABX_ERR_LOCAL_STATE, errno,
+                "cannot make a folder in '%s/sandboxes'", local->base);
+        }
+        struct stat st, named;
+        out->fd = abx_folder_open(local, id);
+        out->lock = out->fd < 0
+                        ? -1
+                        : openat(out->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (out->lock >= 0 && flock(out->lock, LOCK_EX) == 0 && fstat(out->fd, &st) == 0 &&
+            fstatat(local->sandboxes_fd, id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_ino == named.st_ino && st.st_dev == named.st_dev)
+            return 0;
+        int e = errno;
+        abx_folder_clear(out);
+        if (e != ENOENT && e != 0 && e != EEXIST)
+            return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, e, "cannot lock sandbox '%s'", id);
+    }
+    return abx_fail(err, ABX_ERR_LOCAL_STATE, "cannot lock sandbox '%s'", id);
+}
+
+void abx_folder_clear(abx_folder *folder)
+{
+    abx_close_fd(&folder->fd);
+    abx_close_fd(&folder->lock);
+}
+
+/* --- parts ------------------------------------------------------------------------------------------- */
+
+static int make_part(int dirfd, const char *name, mode_t mode, const abx_plan *plan,
+                     abx_error **err)
+{
+    if (mkdirat(dirfd, name, mode) < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot make folder '%s'", name);
+    uid_t owner = plan->outer_uid - ABX_INSIDE_UID; /* id 0 of the slot */
+    if (plan->ids == ABX_IDS_SLOT && fchownat(dirfd, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot give away '%s'", name);
+    return 0;
+}
+
+static int make_file(int dirfd, const char *name, const char *text, const abx_plan *plan,
+                     abx_error **err)
+{
+    ABX_AUTO_FD fd =
+        openat(dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    uid_t owner = plan->outer_uid - ABX_INSIDE_UID;
+    if (fd < 0 || abx_write_full(fd, text, strlen(text)) < 0 || fchmod(fd, 0644) < 0 ||
+        (plan->ids == ABX_IDS_SLOT && fchown(fd, owner, owner) < 0))
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot write '/etc/%s'", name);
+    return 0;
+}
+
+/* The three files that no two sandboxes share. They lie in the upper layer before it is mounted. */
+static int make_etc(int up, const abx_plan *plan, abx_error **err)
+{
+    const char *name = plan->name ? plan->name : plan->id;
+    unsigned char raw[16];
+    char machine[34];
+    if (!plan->copied_root && make_part(up, "etc", 0755, plan, err) < 0)
+        return -1;
+    ABX_AUTO_FD etc = openat(up, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (etc < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open '/etc'");
+    abx_random_bytes(raw, sizeof(raw));
+    abx_hex(raw, sizeof(raw), machine);
+    machine[2 * sizeof(raw)] = '\n';
+    machine[2 * sizeof(raw) + 1] = 0;
+    ABX_AUTO_FREE char *hostname = abx_format("%s\n", name);
+    ABX_AUTO_FREE char *hosts = abx_format("127.0.0.1\tlocalhost\n"
+                                           "127.0.1.1\t%s\n"
+                                           "::1\tlocalhost ip6-localhost ip6-loopback\n",
+                                           name);
+    if (make_file(etc, "machine-id", machine, plan, err) < 0 ||
+        make_file(etc, "hostname", hostname, plan, err) < 0)
+        return -1;
+    return make_file(etc, "hosts", hosts, plan, err);
+}
+
+int abx_folder_fill(const abx_folder *folder, const abx_plan *plan, abx_error **err)
+{
+    bool second = plan->usr_overlay || plan->local_overlay;
+    int rc = 0;
+    ABX_AUTO_FD place = plan->upper ? open(plan->upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (plan->upper && place < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open '%s'", plan->upper);
+    int at = place >= 0 ? place : folder->fd;
+    if (!plan->copied_root)
+        rc = make_part(at, "up", 0755, plan, err);
+    if (rc == 0 && !plan->copied_root)
+        rc = make_part(at, "wk", 0755, plan, err);
+    if (rc == 0)
+        rc = make_part(at, "m", 0755, plan, err);
+    if (rc == 0 && second)
+        rc = make_part(at, "uu", 0755, plan, err);
+    if (rc == 0 && second)
+        rc = make_part(at, "uw", 0755, plan, err);
+    if (rc == 0 && (plan->ids == ABX_IDS_SLOT || plan->upper))
+        rc = make_part(at, "k", 0755, plan, err);
+    if (rc == 0 && plan->usr_overlay)
+        rc = make_part(at, "l", 0755, plan, err);
+    if (rc < 0)
+        return -1;
+    /* the ids of a slot pass through, to names that they know */
+    if (plan->ids == ABX_IDS_SLOT && fchmod(at, 0711) < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open the folder to its ids");
+    ABX_AUTO_FD up = openat(at, "up", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (up < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open the upper layer");
+    return make_etc(up, plan, err);
+}
+
+/* --- the socket -------------------------------------------------------------------------------------- */
+
+/* An address through the folder's descriptor: no path is too long for it. */
+int abx_folder_socket(const abx_folder *folder, abx_error **err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    ABX_AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot make a socket");
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/s", folder->fd);
+    /* the mode that bind gives */
+    if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot bind the sandbox's socket");
+    return abx_take_fd(&fd);
+}

@@ -1,0 +1,30 @@
+/* The folder of one sandbox, HOME/local/sandboxes/ID: its lock says whether the sandbox lives. */
+#ifndef ABX_LOCAL_FOLDER_H
+#define ABX_LOCAL_FOLDER_H
+
+#include <stdbool.h>
+
+#include "local/backend.h"
+#include "local/plan.h"
+
+/* A folder that is being made: 0700, locked by us. */
+typedef struct abx_folder {
+    int fd;   /* the folder */
+    int lock; /* its lock, held; pid 1 inherits it */
+} abx_folder;
+
+/* Make and lock the folder of plan->id. A name that exists: CONFLICT. */
+int abx_folder_make(abx_local *local, const char *id, abx_folder *out, abx_error **err);
+/* Make the parts in it that the plan needs (layers, mount points), owned as the plan says, and the files that only this
+ * sandbox has in /etc. */
+int abx_folder_fill(const abx_folder *folder, const abx_plan *plan, abx_error **err);
+void abx_folder_clear(abx_folder *folder); /* closes; the lock stays with whoever inherited it */
+
+/* Is the sandbox of this open folder alive: 1, or 0 when nobody holds its lock. */
+int abx_folder_alive(int folder_fd);
+/* Open the folder of a sandbox; -1 with errno. */
+int abx_folder_open(abx_local *local, const char *id);
+/* A listening address in the folder: bound, not listening. -1 and *err. */
+int abx_folder_socket(const abx_folder *folder, abx_error **err);
+
+#endif

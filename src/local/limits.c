@@ -1,0 +1,108 @@
+/* Per-namespace settings and limits: set inside, so that they count this sandbox alone. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "local/setup.h"
+
+int abx_raise_loopback(abx_setup *s)
+{
+    if (!(s->plan->namespaces & 0x40000000)) { /* CLONE_NEWNET */
+        s->report.weakened |= ABX_LAYER_BIT(ABX_LAYER_NET);
+        return 0;
+    }
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return abx_refused(s, ABX_LAYER_NET, "socket");
+    int rc = ioctl(fd, SIOCSIFFLAGS, &request), e = errno;
+    close(fd);
+    errno = e;
+    return rc < 0 ? abx_refused(s, ABX_LAYER_NET, "raising the loopback interface") : 0;
+}
+
+typedef struct setting {
+    const char *path;
+    const char *single, *range; /* values by kind of ids */
+} setting;
+
+static const setting settings[] = {
+    {"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0\n", "0\n"},
+    {"/proc/sys/net/ipv4/ping_group_range", "1000 1000\n", "0 65535\n"},
+    /* its own nested one is all that a sandbox may have */
+    {"/proc/sys/user/max_user_namespaces", "1\n", "0\n"},
+    /* quotas by host id, shared with other sandboxes of the same caller */
+    {"/proc/sys/user/max_inotify_instances", "64\n", "64\n"},
+    {"/proc/sys/user/max_inotify_watches", "65536\n", "65536\n"},
+};
+
+int abx_set_sysctls(abx_setup *s)
+{
+    bool own_net = s->plan->namespaces & 0x40000000;
+    bool single = s->plan->ids == ABX_IDS_SINGLE;
+    for (size_t i = 0; i < ABX_COUNT(settings); i++) {
+        const setting *set = &settings[i];
+        const char *value = single ? set->single : set->range;
+        if (!own_net && strncmp(set->path, "/proc/sys/net/", 14) == 0)
+            continue;
+        int fd = open(set->path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            continue; /* a kernel without it has nothing to limit */
+        ssize_t n = fd < 0 ? -1 : write(fd, value, strlen(value));
+        int e = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = e;
+        if (n < 0)
+            return abx_refused(s, ABX_LAYER_LIMITS, "write of '%s'", set->path);
+    }
+    return 0;
+}
+
+int abx_set_names(abx_setup *s)
+{
+    const char *name = s->plan->name ? s->plan->name : s->plan->id;
+    if (sethostname(name, strlen(name)) < 0)
+        return abx_refused(s, ABX_LAYER_UTS, "sethostname");
+    /* The caller's session keys must not be reachable. Where the quota of keys of this host id is used up, or the
+     * kernel has none, the filter still refuses every call that would reach them. */
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS &&
+        (s->plan->weaker & ABX_LAYER_BIT(ABX_LAYER_SECCOMP) || (errno != EDQUOT && errno != EPERM)))
+        return abx_refused(s, ABX_LAYER_KEYS, "a session keyring");
+    return 0;
+}
+
+/* At most `want`, never above what the caller has. */
+static int limit(abx_setup *s, int what, rlim_t soft, rlim_t hard, const char *name)
+{
+    struct rlimit now;
+    if (getrlimit((__rlimit_resource_t)what, &now) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS, "limit of %s", name);
+    if (hard > now.rlim_max)
+        hard = now.rlim_max;
+    struct rlimit next = {soft < hard ? soft : hard, hard};
+    if (setrlimit((__rlimit_resource_t)what, &next) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS, "limit of %s", name);
+    return 0;
+}
+
+int abx_set_rlimits(abx_setup *s)
+{
+    /* envd itself may use all that is hard; commands start with ABX_SOFT_FILES (abx_lock_child) */
+    if (limit(s, RLIMIT_CORE, 0, 0, "core dumps") < 0 ||
+        limit(s, RLIMIT_NOFILE, ABX_HARD_FILES, ABX_HARD_FILES, "open files") < 0 ||
+        limit(s, RLIMIT_NPROC, ABX_MAX_PROCESSES, ABX_MAX_PROCESSES, "processes") < 0 ||
+        limit(s, RLIMIT_MSGQUEUE, 819200, 819200, "message queues") < 0 ||
+        limit(s, RLIMIT_MEMLOCK, 8u << 20, 8u << 20, "locked memory") < 0)
+        return -1;
+    return limit(s, RLIMIT_SIGPENDING, 4096, 4096, "pending signals");
+}

@@ -1,0 +1,50 @@
+/* The whole plan of one sandbox: made and checked before anything runs, so that setting up only follows it. */
+#ifndef ABX_LOCAL_PLAN_H
+#define ABX_LOCAL_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/mem.h"
+#include "local/backend.h"
+#include "local/layers.h"
+
+#define ABX_ID_MAP_SIZE 160
+
+typedef struct abx_plan {
+    char *id, *name;        /* name: host name inside too; NULL: the id */
+    char token[2 * 32 + 1]; /* hexadecimal */
+    abx_ids ids;
+    uint32_t weaker;     /* bits of layers that may be missing */
+    uint64_t namespaces; /* CLONE_NEW… */
+    uint64_t timeout_ms;
+    bool tied;
+    bool only_try; /* doctor: end at "ready" instead of serving */
+    char **env;    /* "K=V" for each process, NULL at the end */
+
+    uid_t outer_uid; /* host id of `user` */
+    gid_t outer_gid;
+    char uid_map[ABX_ID_MAP_SIZE], gid_map[ABX_ID_MAP_SIZE]; /* empty: written by newuidmap */
+    uint32_t sub_uid, sub_gid;                               /* range: first ids and their count */
+    uint32_t sub_uids, sub_gids;
+    int slot; /* number of a root caller's slot, or -1 */
+
+    char digest[17];    /* of the skeleton */
+    char skeleton[64];  /* how the set-up reaches it from the sandbox's folder */
+    bool copied_root;   /* no overlay: the skeleton was copied to `up` */
+    bool usr_overlay;   /* /usr is a private overlay (root caller) */
+    bool local_overlay; /* /usr/local is one (ordinary user) */
+    char *upper;        /* where the layers lie when it is not the sandbox's folder, or NULL */
+} abx_plan;
+
+/* A plan for spec: ids chosen, maps written out, layers chosen. Nothing is made yet. NULL and *err: a parameter that
+ * cannot be honoured, or a layer that this machine cannot give. */
+abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error **err);
+void abx_plan_free(abx_plan *plan);
+/* Fill in the maps for slot k. */
+void abx_plan_use_slot(abx_plan *plan, int slot);
+
+ABX_DEFINE_AUTO(abx_plan, abx_plan_free)
+
+#endif

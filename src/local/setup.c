@@ -1,0 +1,167 @@
+/* From the birth of pid 1 to envd. */
+#include "local/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "local/envd/envd.h"
+
+int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...)
+{
+    int e = errno;
+    if (s->plan->weaker & ABX_LAYER_BIT(layer)) {
+        s->report.weakened |= ABX_LAYER_BIT(layer);
+        return 0;
+    }
+    s->report.layer = layer;
+    s->report.error = e;
+    va_list ap;
+    va_start(ap, step);
+    vsnprintf(s->report.step, sizeof(s->report.step), step, ap);
+    va_end(ap);
+    return -1;
+}
+
+static void tell(abx_setup *s, abx_report_kind kind)
+{
+    s->report.magic = ABX_REPORT_MAGIC;
+    s->report.kind = kind;
+    const char *at = (const char *)&s->report;
+    size_t left = sizeof(s->report);
+    while (left > 0) {
+        ssize_t n = write(s->pair, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            _exit(1); /* the creator is gone: so are we */
+        at += n;
+        left -= (size_t)n;
+    }
+}
+
+static void reset_signals(void)
+{
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sig != SIGKILL && sig != SIGSTOP)
+            signal(sig, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void close_between(unsigned first, unsigned last)
+{
+    if (first <= last)
+        syscall(SYS_close_range, first, last, 0u);
+}
+
+/* 0, 1 and 2 are /dev/null of the sandbox; of the rest only what is served stays. */
+static int keep_only(abx_setup *s)
+{
+    int *kept[] = {&s->pair, &s->listener, &s->lock, &s->root_userns};
+    unsigned next = 3;
+    for (size_t i = 0; i < ABX_COUNT(kept); i++) {
+        if (*kept[i] >= 0 && *kept[i] < 3) /* the creator was started with closed descriptors */
+            *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, 3);
+    }
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return abx_refused(s, ABX_LAYER_DEV, "open of '/dev/null'");
+    for (int fd = 0; fd < 3; fd++)
+        if (null != fd ? dup2(null, fd) < 0 : fcntl(fd, F_SETFD, 0) < 0)
+            return abx_refused(s, ABX_LAYER_DEV, "descriptor %d", fd);
+    for (size_t i = 0; i < ABX_COUNT(kept); i++) { /* smallest first */
+        int least = -1;
+        for (size_t j = 0; j < ABX_COUNT(kept); j++)
+            if (*kept[j] >= (int)next && (least < 0 || *kept[j] < least))
+                least = *kept[j];
+        if (least < 0)
+            break;
+        close_between(next, (unsigned)least - 1);
+        next = (unsigned)least + 1;
+    }
+    close_between(next, ~0u);
+    s->skeleton = s->usr = -1;
+    return 0;
+}
+
+typedef int (*step_fn)(abx_setup *s);
+
+/* The order has reasons: ids before mounts (files belong to them), all of /proc before pivot (masks use the host's
+ * /dev/null), settings below /proc/sys before it turns read-only, limits before capabilities go (hard limits), the
+ * nested namespace while this process may still be looked at by itself, the filter last. */
+static const step_fn steps[] = {
+    abx_take_inside_ids, abx_mount_root, abx_mount_usr,  abx_mount_proc,
+    abx_mount_dev,       abx_mask_proc,  abx_enter_root, abx_raise_loopback,
+    abx_set_sysctls,     abx_set_names,  abx_lock_proc,  abx_make_root_userns,
+    abx_set_rlimits,     keep_only,      abx_drop_caps,  abx_base_filter,
+};
+
+static void on_ready(void *data)
+{
+    abx_setup *s = (abx_setup *)data;
+    tell(s, ABX_REPORT_READY);
+    if (s->plan->only_try)
+        _exit(0);
+}
+
+static int root_userns(void *data)
+{
+    const abx_setup *s = (const abx_setup *)data;
+    if (s->root_userns < 0)
+        errno = ENOSYS;
+    return s->root_userns;
+}
+
+static _Noreturn void serve(abx_setup *s)
+{
+    const abx_plan *p = s->plan;
+    abx_envd_config config = {
+        .listen_fd = s->listener,
+        .first_fd = s->pair,
+        .tied = p->tied,
+        .lock_fd = s->lock,
+        .log_fd = -1,
+        .id = p->id,
+        .name = p->name,
+        .token = p->token,
+        .timeout_ms = p->timeout_ms,
+        .env = (const char *const *)p->env,
+        .workdir = "/home/user",
+        .has_range = p->ids != ABX_IDS_SINGLE,
+        .max_processes = ABX_MAX_PROCESSES,
+        .ready = on_ready,
+        .ready_data = s,
+        .root_userns = p->ids == ABX_IDS_SINGLE ? root_userns : NULL,
+        .root_userns_data = s,
+        .lock_child = abx_lock_child,
+        .lock_child_data = s,
+    };
+    abx_envd_main(&config);
+}
+
+_Noreturn void abx_setup_main(abx_setup *s)
+{
+    setsid();
+    umask(0);
+    reset_signals();
+    prctl(PR_SET_NAME, "abx");
+    abx_wipe_origin();
+    int rc = abx_wait_for_maps(s);
+    for (size_t i = 0; rc == 0 && i < ABX_COUNT(steps); i++)
+        rc = steps[i](s);
+    if (rc < 0) {
+        tell(s, ABX_REPORT_REFUSED);
+        _exit(1);
+    }
+    umask(022);
+    serve(s);
+}

@@ -1,0 +1,78 @@
+/* What runs in the new process, between its birth and envd: the steps follow the plan and never parse. Each step
+ * returns 0, or -1 after abx_refused has noted the layer, the step and errno. Nothing here prints; the report
+ * travels to the creator over the first connection. */
+#ifndef ABX_LOCAL_SETUP_H
+#define ABX_LOCAL_SETUP_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "local/layers.h"
+#include "local/plan.h"
+
+#define ABX_REPORT_MAGIC 0x61627830u
+
+typedef enum abx_report_kind {
+    ABX_REPORT_BORN = 'B',    /* waits for its id maps */
+    ABX_REPORT_READY = 'R',   /* serves */
+    ABX_REPORT_REFUSED = 'E', /* layer, error and step say what was refused */
+} abx_report_kind;
+
+/* One message of the hand-shake; fixed size, same program on both ends. */
+typedef struct abx_setup_report {
+    uint32_t magic;
+    int32_t kind;
+    int32_t layer;
+    int32_t error;     /* errno */
+    uint32_t weakened; /* bits of layers that were left out */
+    uint32_t
+        plain_usr; /* 1: the host's /usr could not be put under a private layer and is read-only */
+    char step[104];
+} abx_setup_report;
+
+typedef struct abx_setup {
+    const abx_plan *plan;
+    int folder;                /* where the layers lie: it becomes the working directory */
+    const char *skeleton_path; /* absolute, where the layers lie elsewhere; or NULL */
+    int pair;                  /* the first connection */
+    int listener, lock;
+    int skeleton; /* clones sent by a root caller, or -1: attached at k and l */
+    int usr;
+    int root_userns; /* nested namespace for "root" with a single id, or -1 */
+    abx_setup_report report;
+} abx_setup;
+
+/* Note that the kernel refused a step (errno is kept). Returns -1, or 0 when the plan allows this layer to be
+ * missing: then the sandbox goes on without it. */
+int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...) ABX_PRINTF(3, 4);
+
+/* The whole of it; never returns. */
+_Noreturn void abx_setup_main(abx_setup *s);
+
+/* Steps, in order; cwd is the sandbox's folder until abx_enter_root. */
+int abx_wait_for_maps(abx_setup *s); /* ids.  setup_ids.c */
+int abx_take_inside_ids(abx_setup *s);
+int abx_make_root_userns(abx_setup *s);
+int abx_mount_root(abx_setup *s); /* mounts.c */
+int abx_mount_usr(abx_setup *s);
+int abx_mount_proc(abx_setup *s); /* mount_kernel.c */
+int abx_mount_dev(abx_setup *s);
+int abx_mask_proc(abx_setup *s);
+int abx_enter_root(abx_setup *s);
+int abx_lock_proc(abx_setup *s);
+int abx_raise_loopback(abx_setup *s); /* limits.c */
+int abx_set_sysctls(abx_setup *s);
+int abx_set_names(abx_setup *s);
+int abx_set_rlimits(abx_setup *s);
+int abx_drop_caps(abx_setup *s);   /* caps.c */
+int abx_base_filter(abx_setup *s); /* seccomp.c */
+
+/* In a command's process between vfork and exec; async-signal-safe. data: the abx_plan. 0 or an errno. caps.c */
+int abx_lock_child(void *data);
+/* The child's filter alone. 0 or an errno. seccomp.c */
+int abx_child_filter(void);
+
+/* Forget what this process's command line and environment said, in place. wipe.c */
+void abx_wipe_origin(void);
+
+#endif

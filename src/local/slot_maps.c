@@ -1,0 +1,95 @@
+/* What a root caller does for its new sandbox from outside: id maps, and layers seen through them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "local/create.h"
+#include "local/sys_mount.h"
+
+static int write_map(pid_t pid, const char *name, const char *text)
+{
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = write(fd, text, strlen(text));
+    int e = errno;
+    close(fd);
+    errno = e;
+    return n == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+int abx_write_maps(pid_t pid, const abx_plan *plan, abx_error **err)
+{
+    if (write_map(pid, "uid_map", plan->uid_map) < 0)
+        return abx_layer_error(err, ABX_LAYER_IDS, errno, "write of 'uid_map'");
+    if (write_map(pid, "gid_map", plan->gid_map) < 0)
+        return abx_layer_error(err, ABX_LAYER_IDS, errno, "write of 'gid_map'");
+    return 0;
+}
+
+/* A detached clone of one mount, read-only, with the ids of a user namespace. -1 with errno. */
+static int mapped_clone(int at, const char *path, int userns)
+{
+    int fd = (int)syscall(SYS_open_tree, at, path, ABX_OPEN_TREE_CLONE | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    struct mount_attr attr = {
+        .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+        .userns_fd = (uint64_t)userns,
+    };
+    if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+        abx_close_fd(&fd);
+    return fd;
+}
+
+int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, int *skeleton, int *usr,
+                        abx_error **err)
+{
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+    ABX_AUTO_FD userns = open(path, O_RDONLY | O_CLOEXEC);
+    if (userns < 0)
+        return abx_layer_error(err, ABX_LAYER_IDS, errno, "the user namespace");
+    *skeleton = *usr = -1;
+    if (plan->usr_overlay)
+        *usr = mapped_clone(AT_FDCWD, "/usr", userns);
+    if (plan->copied_root)
+        return 0;
+    *skeleton = mapped_clone(local->skeleton_fd, plan->digest, userns);
+    return *skeleton >= 0 ? 0 : 1;
+}
+
+int abx_send_go(int pair, int skeleton, int usr, abx_error **err)
+{
+    char byte = 'G';
+    struct iovec io = {&byte, 1};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    memset(&control, 0, sizeof(control));
+    struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1};
+    int fds[2] = {skeleton, usr};
+    size_t n = skeleton < 0 ? 0 : usr < 0 ? 1 : 2;
+    if (n > 0) {
+        msg.msg_control = &control;
+        msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+    }
+    if (sendmsg(pair, &msg, MSG_NOSIGNAL) != 1)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno,
+                              "the sandbox's first process ended early");
+    return 0;
+}

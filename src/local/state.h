@@ -1,0 +1,51 @@
+/* What is written down about a sandbox: state.json in its folder, 0600, replaced whole. */
+#ifndef ABX_LOCAL_STATE_H
+#define ABX_LOCAL_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "local/backend.h"
+
+typedef struct abx_state {
+    char *id, *name, *idempotency_key; /* name, key: or NULL */
+    pid_t pid;                         /* of pid 1, as the host sees it */
+    uint64_t start;                    /* its start time, field 22 of /proc/PID/stat */
+    char boot_id[40];
+    uint64_t pid_ns; /* inode of its pid namespace; 0: not known */
+    int ids;         /* abx_ids */
+    uid_t uid;       /* host id of pid 1 */
+    int slot;        /* or -1 */
+    char skeleton[17];
+    char *upper; /* folder of the layers outside of the sandbox's, or NULL */
+    char *token;
+    int64_t created_wall_ms;
+    int64_t expires_wall_ms;  /* INT64_MAX: never */
+    uint64_t expires_boot_ms; /* the same on the clock of boot; UINT64_MAX */
+    bool tied, copied_root, plain_usr;
+    uint32_t weakened;
+    yyjson_doc *metadata; /* object, or NULL */
+} abx_state;
+
+/* Read; 0, 1 when there is none (no error), -1 and *err (LOCAL_STATE: names the file). */
+int abx_state_read(int folder_fd, abx_state *out, abx_error **err);
+int abx_state_write(int folder_fd, const abx_state *state, abx_error **err);
+void abx_state_clear(abx_state *state);
+
+/* The boot id of this machine, "" where /proc has none. */
+void abx_boot_id(char out[40]);
+/* Start time of a process and whether it is more than a zombie: 0, or -1 when there is none. */
+int abx_process_start(pid_t pid, uint64_t *start, bool *is_zombie);
+/* A pidfd of the very process that the state names, checked after it is open; -1 when it is gone. */
+int abx_state_pidfd(const abx_state *state);
+
+static inline void abx_state_auto_(abx_state *s)
+{
+    abx_state_clear(s);
+}
+#define ABX_AUTO_STATE __attribute__((cleanup(abx_state_auto_))) abx_state
+
+#endif

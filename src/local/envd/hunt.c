@@ -1,0 +1,189 @@
+/* KILL of a process and of all that it started, also what left its session and its parent.
+ *
+ * Every command gets a number of its own as hard limit of RLIMIT_LOCKS, a limit that Linux counts nothing by any
+ * more. Children inherit it over fork, exec, setsid and the death of their parents; without a capability it can
+ * only be lowered. A walk over /proc takes who bears the number, who is of the session of the process, and the
+ * children of those, KILLs them, and walks again until a walk finds nobody alive. What a program can do against
+ * it: lower the limit in a descendant that also left session and parent before the walk. */
+#include "local/envd/inner.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct seen {
+    pid_t pid, parent, session;
+    bool ours;
+} seen;
+
+typedef struct hunt {
+    abx__node node;
+    abx_envd *envd;
+    uint64_t mark;
+    pid_t pid; /* the direct child; 0 once it was reaped: its number may be another's then */
+    unsigned rounds;
+    uv_timer_t timer;
+} hunt;
+
+enum { HUNT_FAST_ROUNDS = 50, HUNT_MAX_ROUNDS = 3000, HUNT_PAUSE_MS = 10 };
+
+/* parent, session and state of a process by its stat line. 0, -1: gone. */
+static int read_stat(int proc, const char *name, seen *out, char *state)
+{
+    char path[32], text[512];
+    (void)snprintf(path, sizeof(path), "%.16s/stat", name);
+    ABX_AUTO_FD fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return -1;
+    text[n] = 0;
+    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    int parent = 0, session = 0;
+    if (!at || sscanf(at + 1, " %c %d %*d %d", state, &parent, &session) != 3)
+        return -1;
+    out->parent = parent;
+    out->session = session;
+    return 0;
+}
+
+static bool bears(int proc, pid_t pid, const char *name, uint64_t mark)
+{
+    struct rlimit64 limit;
+    if (prlimit64(pid, RLIMIT_LOCKS, NULL, &limit) == 0)
+        return limit.rlim_max == mark;
+    if (errno != EPERM) /* other ids: the file may still be read */
+        return false;
+    char path[32], text[2048];
+    (void)snprintf(path, sizeof(path), "%.16s/limits", name);
+    ABX_AUTO_FD fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : abx_read_full(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    const char *line = strstr(text, "Max file locks");
+    unsigned long long soft = 0, hard = 0;
+    return line && sscanf(line + 14, " %llu %llu", &soft, &hard) == 2 && hard == mark;
+}
+
+/* Processes that live now. Owned. */
+static seen *look(size_t *count)
+{
+    *count = 0;
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return NULL;
+    size_t room = 64;
+    seen *list = abx_alloc_array(room, sizeof(*list));
+    pid_t self = getpid();
+    for (struct dirent *d; (d = readdir(dir));) {
+        uint64_t pid = 0;
+        char state = 0;
+        seen s = {0};
+        if (abx_parse_uint(d->d_name, INT32_MAX, &pid) < 0 || (pid_t)pid == self ||
+            read_stat(dirfd(dir), d->d_name, &s, &state) < 0 || state == 'Z' || state == 'X')
+            continue;
+        s.pid = (pid_t)pid;
+        if (*count == room) {
+            room *= 2;
+            list = abx_realloc(list, room * sizeof(*list));
+        }
+        list[(*count)++] = s;
+    }
+    closedir(dir);
+    return list;
+}
+
+/* Mark the children of those who are ours, and theirs. */
+static void add_children(seen *list, size_t count)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < count; i++) {
+            for (size_t k = 0; k < count && !list[i].ours; k++)
+                list[i].ours = list[k].ours && list[k].pid == list[i].parent;
+            more = more || (list[i].ours && list[i].session != -1);
+            if (list[i].ours)
+                list[i].session = -1; /* looked at */
+        }
+    }
+}
+
+/* One walk. Returns how many were found alive. */
+static size_t walk(hunt *h)
+{
+    size_t count = 0, found = 0;
+    seen *list = look(&count);
+    ABX_AUTO_FD proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < count; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "%d", list[i].pid);
+        list[i].ours = (h->pid > 0 && (list[i].pid == h->pid || list[i].session == h->pid)) ||
+                       bears(proc, list[i].pid, name, h->mark);
+    }
+    add_children(list, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].ours)
+            continue;
+        found++;
+        (void)kill(list[i].pid, SIGKILL);
+    }
+    free(list);
+    return found;
+}
+
+static void timer_gone(uv_handle_t *handle)
+{
+    hunt *h = handle->data;
+    abx_envd *e = h->envd;
+    free(h);
+    abx__envd_released(e);
+}
+
+static void finish(hunt *h)
+{
+    abx__node_remove(&h->node);
+    uv_close((uv_handle_t *)&h->timer, timer_gone);
+}
+
+static void round_again(uv_timer_t *timer)
+{
+    hunt *h = timer->data;
+    if (h->pid > 0 && !abx__proc_by_pid(h->envd, h->pid))
+        h->pid = 0;
+    h->rounds++;
+    if (walk(h) == 0 || h->rounds >= HUNT_MAX_ROUNDS) {
+        finish(h);
+        return;
+    }
+    /* who was KILLed needs a moment to go; who forks on is met again at once */
+    uint64_t pause = h->rounds < 3 ? 1 : h->rounds < HUNT_FAST_ROUNDS ? 2 : HUNT_PAUSE_MS;
+    ABX_CHECK(uv_timer_start(timer, round_again, pause, 0) == 0);
+}
+
+void abx__hunt_start(abx_envd *e, uint64_t mark, pid_t pid)
+{
+    hunt *h = ABX_NEW(hunt);
+    h->envd = e;
+    h->mark = mark;
+    h->pid = pid;
+    h->timer.data = h;
+    abx__node_append(&e->hunts, &h->node);
+    ABX_CHECK(uv_timer_init(e->loop, &h->timer) == 0);
+    e->handles++;
+    /* two walks at once: the second catches what was born during the first */
+    (void)walk(h);
+    round_again(&h->timer);
+}
+
+void abx__hunts_close(abx_envd *e)
+{
+    while (e->hunts.next != &e->hunts) {
+        hunt *h = ABX__IN(e->hunts.next, hunt, node);
+        (void)walk(h);
+        finish(h);
+    }
+}

@@ -1,0 +1,384 @@
+/* What the files of envd share; nobody else includes it.
+ *
+ *   envd.c     open and close          main.c      pid 1: signals, reaping, the sandbox's end
+ *   filling.c  which method is whose   users.c     user and group files     path.c  paths as E2B resolves them
+ *   spawn.c    vfork and exec          start.c     a Start request
+ *   process.c  a process until its end is forgotten
+ *   process_rpc.c  process.Process     output.c    pipes and terminals in, subscribers out
+ *   store.c    output that is kept     input.c     standard input           hunt.c  KILL of all that was started
+ *   entry.c, fs.c, list_dir.c          filesystem.Filesystem
+ *   watch.c, watch_rpc.c               inotify
+ *   transfer.c, compose.c              /files
+ *   metrics.c  /metrics, /envs and our control routes
+ *
+ * Nothing here blocks: pipes and terminals are non-blocking; files are opened with O_NONBLOCK and checked. */
+#ifndef ABX_LOCAL_ENVD_INNER_H
+#define ABX_LOCAL_ENVD_INNER_H
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "e2b/server.h"
+#include "local/envd/envd.h"
+
+/* --- lists ----------------------------------------------------------------------------------------- */
+typedef struct abx__node {
+    struct abx__node *prev, *next;
+} abx__node;
+static inline void abx__node_init(abx__node *n)
+{
+    n->prev = n->next = n;
+}
+static inline void abx__node_remove(abx__node *n)
+{
+    n->prev->next = n->next;
+    n->next->prev = n->prev;
+    abx__node_init(n);
+}
+static inline void abx__node_append(abx__node *list, abx__node *n)
+{
+    n->prev = list->prev;
+    n->next = list;
+    list->prev->next = n;
+    list->prev = n;
+}
+#define ABX__IN(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
+
+/* --- users ------------------------------------------------------------------------------------------- */
+#define ABX__MAX_GROUPS 32
+typedef struct abx__user {
+    char name[64];
+    char home[256];
+    char shell[128];
+    uid_t uid;
+    gid_t gid;
+    gid_t groups[ABX__MAX_GROUPS];
+    size_t group_count;
+} abx__user;
+
+typedef struct abx__name_cache {
+    struct {
+        uint32_t id;
+        bool is_group;
+        char name[64];
+    } items[16];
+    size_t count;
+} abx__name_cache;
+
+/* --- the whole ---------------------------------------------------------------------------------------- */
+typedef struct abx__proc abx__proc;
+typedef struct abx__store abx__store;
+
+struct abx_envd {
+    uv_loop_t *loop;
+    abx_e2b_server *server;
+    char *id, *default_user, *passwd, *group, *workdir;
+    char **env; /* "K=V", NULL at the end */
+    bool is_init;
+    bool has_range;
+    bool closing;
+    bool ended; /* on_end was told */
+    int lock_fd, log_fd, oom_fd, root_ns;
+    int (*root_userns)(void *data);
+    void *root_userns_data;
+    int (*lock_child)(void *data);
+    void *lock_child_data;
+    void (*on_end)(void *data);
+    void *on_end_data;
+    uv_poll_t limit_poll; /* of limit_fd, a timerfd on CLOCK_BOOTTIME */
+    int limit_fd;
+    uint64_t limit_boot_ms; /* ABX_FOREVER: none */
+    abx__node procs;
+    abx__node left; /* forgotten, but somebody they left behind still holds their output */
+    abx__node hunts, watchers, polled;
+    size_t proc_count;
+    size_t polled_count;
+    uint64_t next_id;
+    uint64_t ring_bytes, file_bytes; /* of all stores */
+    uint8_t *chunk;                  /* ABX__CHUNK bytes to read into, only while processes live */
+    size_t handles;
+    size_t server_open;
+    rlim_t nofile_soft;
+    abx__name_cache names;
+    uint64_t cpu_busy, cpu_total; /* /proc/stat when /metrics was asked last */
+    void (*closed)(void *data);
+    void *closed_data;
+};
+enum { ABX__CHUNK = 64 * 1024 };
+
+/* One libuv handle less; the last one ends a close. */
+void abx__envd_released(abx_envd *e);
+void abx__envd_tell_end(abx_envd *e);
+/* (Re)start the sandbox's own time limit; ABX_FOREVER: none. 0, -1 with errno. */
+int abx__envd_set_limit(abx_envd *e, uint64_t in_ms);
+
+extern const abx_e2b_filling abx__envd_filling;
+
+/* --- users.c ------------------------------------------------------------------------------------------ */
+/* 1: found; 0: nobody has this name. */
+int abx__user_find(const abx_envd *e, const char *name, abx__user *out);
+/* The user of a call: Basic's or the default. 0; -1: the call was failed. */
+int abx__user_of(abx_envd *e, abx_e2b_call *c, abx__user *out);
+/* Name of an id, or its digits; valid until the next call. */
+const char *abx__owner_name(abx_envd *e, uint32_t id, bool is_group);
+/* File work for a user that is not pid 1's own (root, where a range of ids exists) uses the capabilities that pid 1
+ * holds back otherwise: on before, off after. */
+void abx__power(const abx_envd *e, const abx__user *u, bool on);
+/* chown fd or path to the user where that means anything. 0, or -1 with errno. */
+int abx__own_fd(const abx_envd *e, int fd, const abx__user *u);
+int abx__own_path(const abx_envd *e, const char *path, const abx__user *u);
+
+/* --- path.c --------------------------------------------------------------------------------------------- */
+/* Owned absolute path; NULL: "~name" was asked. */
+char *abx__path_resolve(const abx_envd *e, const char *path, const abx__user *u);
+#define ABX__NO_TILDE "failed to expand path '' for user '%s': cannot expand user-specific home dir"
+/* "no such file or directory": the kernel's text, small at its start. */
+const char *abx__errno_text(int err, char out[96]);
+/* The member as path text without NUL; "" if absent. 0, or -1: the call was failed with the text
+ * "WHAT PATH: invalid argument". */
+int abx__path_member(abx_e2b_call *c, yyjson_val *request, const char *key, const char *what,
+                     const char **out);
+/* mkdir -p of the parents of path (or of path itself: whole), new ones 0755 and u's. 0; -1 with errno and
+ * *what ("chown", "mkdir") and the path it failed at in at. */
+int abx__make_parents(const abx_envd *e, const char *path, bool whole, const abx__user *u,
+                      const char **what, char at[4096]);
+
+/* --- spawn.c -------------------------------------------------------------------------------------------- */
+typedef enum abx__stage {
+    ABX__STAGE_FORK,
+    ABX__STAGE_SESSION,
+    ABX__STAGE_IDS,
+    ABX__STAGE_CWD,
+    ABX__STAGE_FILTER,
+    ABX__STAGE_EXEC
+} abx__stage;
+
+typedef struct abx__spawn {
+    char **argv; /* NULL at the end */
+    char **envp;
+    char **paths; /* what to try to exec, in this order; NULL at the end */
+    char **
+        sh_argv; /* a file that is no program: run it by the shell, argv from [2] on; NULL: do not */
+    const char *cwd;
+    int fds[3];
+    bool tty;          /* fds are a terminal: make it the controlling one */
+    bool told_by_exit; /* a failed exec is text on stderr and 126 or 127, not an error */
+    int userns_fd;     /* -1: none */
+    bool set_ids, keep_caps;
+    const abx__user *user;
+    uint64_t mark;
+    rlim_t nofile_soft;
+    int (*lock)(void *data);
+    void *lock_data;
+    int stage, error; /* result */
+} abx__spawn;
+/* The pid, or -1 with stage and error. */
+pid_t abx__spawn_run(abx__spawn *s);
+/* What to exec for cmd with this PATH. Owned list of owned strings. */
+char **abx__spawn_paths(const char *cmd, char *const *envp);
+void abx__strings_free(char **list);
+
+/* --- process.c -------------------------------------------------------------------------------------------- */
+typedef struct abx__chan {
+    abx__proc *proc;
+    abx_e2b_channel channel;
+    uv_poll_t poll;
+    int fd;   /* -1: not there, or closed */
+    int mask; /* what is polled */
+    bool has_handle;
+    bool reading; /* its bytes are wanted */
+    bool writing;
+    uint64_t total; /* bytes that were read */
+    abx__store *store;
+} abx__chan;
+
+typedef struct abx__input {
+    abx__node node;
+    uint8_t *bytes;
+    size_t len, at;
+    abx_e2b_call *call; /* answered (unary) or resumed (stream) when written; NULL: nobody waits */
+    void *owner;        /* of a stream's call: freed when the call is failed */
+    bool is_stream;
+    bool paused;     /* the stream was paused for it */
+    bool then_close; /* end of file behind these bytes */
+} abx__input;
+
+typedef struct abx__sub {
+    abx__node node;
+    abx__proc *proc;
+    abx_e2b_call *call;
+    bool held;
+    bool pull; /* reads from the stores */
+    bool no_follow;
+    bool tied;
+    bool limited;   /* the call's time limit is the process's */
+    uint64_t at[3]; /* pull: next offset */
+} abx__sub;
+
+struct abx__proc {
+    abx__node node;
+    abx_envd *envd;
+    char id[24];
+    pid_t pid;
+    char *tag;
+    yyjson_doc *config;
+    bool abx, background, tty;
+    bool reaped; /* status is there */
+    bool ended;  /* the end was told */
+    bool timed_out;
+    bool no_wait; /* E2B: a signal or the deadline was sent, the end does not wait for the pipes */
+    bool gone;    /* left the table; memory goes with the last handle */
+    bool input_closed;
+    int status; /* of waitpid */
+    uint64_t mark;
+    int64_t started_ms, ended_boot_ms;
+    abx__chan chans[4]; /* by abx_e2b_channel */
+    abx__node subs, inputs;
+    uv_timer_t timer;
+    enum { ABX__TIMER_NONE, ABX__TIMER_DEADLINE, ABX__TIMER_GRACE, ABX__TIMER_EXPIRY } timer_is;
+    uv_poll_t pidfd_poll;
+    int pidfd;
+    size_t handles;
+};
+
+typedef struct abx__start {
+    abx__user user;
+    yyjson_val *request;
+    abx_e2b_call *call;
+    bool abx, background, tied, tty, has_stdin;
+    unsigned cols, rows;
+    bool has_size;
+    uint64_t timeout_ms;
+    char *cwd;         /* absolute */
+    const char *input; /* base64, or NULL */
+} abx__start;
+
+/* Start what st says. 0: the call was given its first event; -1: the call was failed. */
+int abx__proc_start(abx_envd *e, abx__start *st);
+abx__proc *abx__proc_new(abx_envd *e, abx__start *st); /* in the table, not running yet */
+void abx__proc_drop(abx__proc *p);                     /* it never ran */
+void abx__proc_began(abx__proc *p, uint64_t timeout_ms);
+void abx__proc_reaped(abx__proc *p, int status);
+/* Has it come to its end? Tells it when so. Call after anything that may bring it nearer. */
+void abx__proc_check_end(abx__proc *p);
+void abx__proc_released(abx__proc *p);
+abx__proc *abx__proc_by_pid(abx_envd *e, pid_t pid); /* not reaped ones only */
+/* By ProcessSelector. NULL: the call was failed. ended: those that are kept count too. */
+abx__proc *abx__proc_select(abx_envd *e, abx_e2b_call *c, yyjson_val *selector, bool ended);
+/* Forget an ended process. */
+void abx__proc_forget(abx__proc *p);
+void abx__proc_kill_all(abx__proc *p);
+const char *abx__signal_name(int sig, char out[16]); /* "SIGKILL" */
+void abx__proc_put_end(const abx__proc *p, yyjson_mut_doc *d, yyjson_mut_val *end);
+void abx__procs_close(abx_envd *e);
+
+/* --- process_rpc.c ----------------------------------------------------------------------------------------- */
+void abx__rpc_list(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_start(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_connect(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_update(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_send_input(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_stream_input(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_close_stdin(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_send_signal(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+
+/* --- output.c ----------------------------------------------------------------------------------------------- */
+void abx__chan_open(abx__proc *p, abx_e2b_channel channel, int fd);
+void abx__chan_close(abx__chan *c);
+void abx__chan_update(abx__chan *c); /* poll for what is wanted */
+/* Read what is there now, after the process has ended. */
+void abx__output_drain(abx__proc *p);
+bool abx__output_all_eof(const abx__proc *p);
+abx__sub *abx__sub_add(abx__proc *p, abx_e2b_call *call);
+/* Give a pulling subscriber what it can take; ends it when it has all. */
+void abx__sub_pump(abx__sub *s);
+/* After the start event: what lies behind its offsets, or how much of it is gone. s may be gone afterwards. */
+void abx__sub_catch_up(abx__sub *s);
+void abx__subs_end(abx__proc *p); /* the process's end is known */
+void abx__subs_forget(abx__proc *p, abx_e2b_code code, const char *text); /* fail them all */
+void abx__send_start(abx__proc *p, abx__sub *s);
+
+/* --- store.c -------------------------------------------------------------------------------------------------- */
+abx__store *abx__store_new(abx__proc *p);
+void abx__store_free(abx__store *s);
+void abx__store_add(abx__store *s, const uint8_t *bytes, size_t n);
+uint64_t abx__store_first(const abx__store *s); /* offset of the oldest byte that is kept */
+uint64_t abx__store_end(const abx__store *s);
+/* Up to n bytes at offset (first <= at < end). Count, or -1: they cannot be read any more. */
+ssize_t abx__store_read(abx__store *s, uint64_t at, uint8_t *out, size_t n);
+
+/* --- input.c ---------------------------------------------------------------------------------------------------- */
+/* Queue bytes for the process (taken). call may be NULL. */
+void abx__input_add(abx__proc *p, uint8_t *bytes, size_t n, abx_e2b_call *call, bool then_close);
+/* The same for one message of a stream; the call is paused while it waits. owner is freed if the call is failed. */
+void abx__input_add_stream(abx__proc *p, uint8_t *bytes, size_t n, abx_e2b_call *call, void *owner);
+void abx__input_pump(abx__proc *p);
+/* No more input: at once when nothing waits, else behind what waits. */
+void abx__input_close(abx__proc *p);
+void abx__input_fail(abx__proc *p, int err);
+/* Why the process cannot take input of this kind, or NULL. */
+const char *abx__input_refusal(const abx__proc *p, abx_e2b_channel channel);
+
+/* --- hunt.c ------------------------------------------------------------------------------------------------------- */
+/* KILL the process and everything that it started, again and again until a walk over /proc finds none. */
+void abx__hunt_start(abx_envd *e, uint64_t mark, pid_t pid);
+void abx__hunts_close(abx_envd *e);
+
+/* --- entry.c, fs.c, list_dir.c ---------------------------------------------------------------------------------- */
+/* EntryInfo of path (st by lstat, or NULL) into obj. name: NULL: the last part. 0, -1 with errno. */
+int abx__entry_put(abx_envd *e, yyjson_mut_doc *d, yyjson_mut_val *obj, const char *path,
+                   const char *name);
+int abx__entry_put_at(abx_envd *e, yyjson_mut_doc *d, yyjson_mut_val *obj, int dirfd,
+                      const char *at, const char *path, const char *name);
+void abx__rpc_stat(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_make_dir(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_move(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_remove(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_list_dir(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+
+/* --- watch.c, watch_rpc.c --------------------------------------------------------------------------------------- */
+typedef struct abx__watch abx__watch;
+typedef struct abx__watch_handlers {
+    /* type: "EVENT_TYPE_CREATE" … name relative to the watched folder, path absolute. */
+    void (*on_event)(void *data, const char *type, const char *name, const char *path);
+    void (*on_lost)(void *data); /* the kernel's queue ran over */
+} abx__watch_handlers;
+/* 0; -1 with errno. */
+int abx__watch_open(abx_envd *e, const char *path, bool recursive,
+                    const abx__watch_handlers *handlers, void *data, abx__watch **out);
+void abx__watch_close(abx__watch *w); /* no event after this */
+void abx__watches_close(abx_envd *e);
+/* Take in what the kernel has already queued. */
+void abx__watch_flush(abx__watch *w);
+void abx__watch_pause(abx__watch *w, bool paused);
+void abx__rpc_watch_dir(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_create_watcher(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_get_watcher_events(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_remove_watcher(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__polled_close(abx_envd *e);
+
+/* --- transfer.c, compose.c ---------------------------------------------------------------------------------------- */
+void abx__get_open(void *data, abx_e2b_get *g, const char *path, const char *user, bool live);
+void abx__get_send(void *file, int64_t offset, int64_t length);
+void abx__get_more(void *file);
+void abx__get_close(void *file);
+void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, abx_e2b_fault *f);
+int abx__put_write(void *file, const uint8_t *bytes, size_t n);
+void abx__put_close(void *file, bool whole, abx_e2b_put_done done, void *arg);
+void abx__rpc_compose(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+/* Is this descriptor in /proc? Writing there would reach into pid 1 itself. */
+bool abx__is_proc(int fd);
+
+/* --- metrics.c ------------------------------------------------------------------------------------------------------ */
+void abx__rpc_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_envs(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_abx_timeout(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+
+#endif

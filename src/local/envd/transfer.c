@@ -1,0 +1,277 @@
+/* Files down and up. Reads and writes are inline: the page cache is fast, and pid 1 starts no threads. */
+#include "local/envd/inner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+bool abx__is_proc(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+static int status_of(int err)
+{
+    return err == ENOSPC || err == EDQUOT ? 507 : 500;
+}
+
+/* --- down --------------------------------------------------------------------------------------------------- */
+typedef struct download {
+    abx_e2b_get *get;
+    int fd;
+    int64_t at, left; /* left -1: until the end */
+} download;
+
+void abx__get_open(void *data, abx_e2b_get *g, const char *path, const char *user, bool live)
+{
+    abx_envd *e = data;
+    abx__user u;
+    abx_e2b_fault f = {0};
+    struct stat st;
+    char text[96];
+    if (abx__user_find(e, user, &u) != 1)
+        abx_e2b_fault_set(&f, 401, "error looking up user '%s'", user);
+    abx__power(e, &u, true);
+    int fd = -1;
+    if (f.status == 0 && stat(path, &st) < 0) {
+        if (errno == ENOENT)
+            abx_e2b_fault_set(&f, 404, "path '%s' does not exist", path);
+        else
+            abx_e2b_fault_set(&f, 500, "error checking if path exists '%s': %s", path,
+                              abx__errno_text(errno, text));
+    } else if (f.status == 0 && S_ISDIR(st.st_mode)) {
+        abx_e2b_fault_set(&f, 400, "path '%s' is a directory", path);
+    } else if (f.status == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
+        abx_e2b_fault_set(&f, 400, "path '%s' is not a regular file", path);
+    } else if (f.status == 0) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &st) < 0)
+            abx_e2b_fault_set(&f, 500, "error opening file: open %s: %s", path,
+                              abx__errno_text(errno, text));
+    }
+    abx__power(e, &u, false);
+    if (f.status != 0) {
+        abx_close_fd(&fd);
+        abx_e2b_get_fail(g, &f);
+        return;
+    }
+    download *d = ABX_NEW(download);
+    d->get = g;
+    d->fd = fd;
+    bool until_end = live && S_ISREG(st.st_mode) && st.st_size == 0 && abx__is_proc(fd);
+    abx_e2b_file_info info = {.size = until_end             ? -1
+                                      : S_ISREG(st.st_mode) ? st.st_size
+                                                            : 0,
+                              .modified_s = st.st_mtim.tv_sec,
+                              .path = path};
+    abx_e2b_get_begin(g, &info, d);
+}
+
+void abx__get_send(void *file, int64_t offset, int64_t length)
+{
+    download *d = file;
+    d->at = offset;
+    d->left = length;
+    abx__get_more(d);
+}
+
+void abx__get_more(void *file)
+{
+    download *d = file;
+    uint8_t bytes[64 * 1024];
+    while (d->left != 0) {
+        size_t want = sizeof(bytes);
+        if (d->left > 0 && (uint64_t)d->left < want)
+            want = (size_t)d->left;
+        ssize_t n = pread(d->fd, bytes, want, d->at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (n == 0 && d->left < 0)
+                break;
+            abx_e2b_get_break(d->get); /* shorter than it was: the promised length cannot be kept */
+            return;
+        }
+        d->at += n;
+        if (d->left > 0)
+            d->left -= n;
+        if (abx_e2b_get_bytes(d->get, bytes, (size_t)n) == 0)
+            return;
+    }
+    abx_e2b_get_end(d->get);
+}
+
+void abx__get_close(void *file)
+{
+    download *d = file;
+    close(d->fd);
+    free(d);
+}
+
+/* --- up --------------------------------------------------------------------------------------------------------- */
+typedef struct upload {
+    abx_envd *envd;
+    abx__user user;
+    char *path;
+    int fd;
+    int mode; /* -1: leave */
+    int64_t size;
+    abx_e2b_meta *meta;
+    size_t meta_count;
+    abx_e2b_fault fault;
+} upload;
+
+#define META_PREFIX "user.e2b."
+
+/* What the last upload left is cleared: an upload without metadata has none. Where the file system knows no such
+ * attributes nothing is stored. */
+static void set_meta(const upload *u)
+{
+    char list[8192];
+    ssize_t n = flistxattr(u->fd, list, sizeof(list));
+    for (ssize_t i = 0; i < n; i += (ssize_t)strlen(list + i) + 1)
+        if (abx_has_prefix(list + i, META_PREFIX))
+            (void)fremovexattr(u->fd, list + i);
+    for (size_t i = 0; i < u->meta_count; i++) {
+        ABX_AUTO_FREE char *name = abx_format(META_PREFIX "%s", u->meta[i].key);
+        (void)fsetxattr(u->fd, name, u->meta[i].value, strlen(u->meta[i].value), 0);
+    }
+}
+
+static int open_target(upload *u)
+{
+    struct stat st;
+    char text[96], at[4096];
+    const char *what = NULL;
+    if (abx__make_parents(u->envd, u->path, false, &u->user, &what, at) < 0) {
+        if (strcmp(what, "file") == 0)
+            abx_e2b_fault_set(&u->fault, 500, "error ensuring directories: path is a file: %s", at);
+        else
+            abx_e2b_fault_set(&u->fault, status_of(errno), "error ensuring directories: %s %s: %s",
+                              what, at, abx__errno_text(errno, text));
+        return -1;
+    }
+    bool existed = stat(u->path, &st) == 0;
+    if (existed && S_ISDIR(st.st_mode)) {
+        abx_e2b_fault_set(&u->fault, 400, "path is a directory: %s", u->path);
+        return -1;
+    }
+    /* an existing file is given to the user before it is written, so that who watches sees CHMOD first */
+    if (existed && S_ISREG(st.st_mode) && abx__own_path(u->envd, u->path, &u->user) < 0) {
+        abx_e2b_fault_set(&u->fault, 500, "error changing file ownership: chown %s: %s", u->path,
+                          abx__errno_text(errno, text));
+        return -1;
+    }
+    u->fd = open(u->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (u->fd < 0 || fstat(u->fd, &st) < 0) {
+        abx_e2b_fault_set(&u->fault, status_of(errno), "error opening file: open %s: %s", u->path,
+                          abx__errno_text(errno, text));
+        return -1;
+    }
+    if (abx__is_proc(u->fd) || S_ISFIFO(st.st_mode) || S_ISBLK(st.st_mode)) {
+        abx_e2b_fault_set(&u->fault, 500, "error opening file: open %s: permission denied",
+                          u->path);
+        return -1;
+    }
+    if (S_ISREG(st.st_mode) && existed && ftruncate(u->fd, 0) < 0) {
+        abx_e2b_fault_set(&u->fault, 500, "error opening file: open %s: %s", u->path,
+                          abx__errno_text(errno, text));
+        return -1;
+    }
+    if (!existed && abx__own_fd(u->envd, u->fd, &u->user) < 0) {
+        abx_e2b_fault_set(&u->fault, 500, "error changing file ownership: chown %s: %s", u->path,
+                          abx__errno_text(errno, text));
+        return -1;
+    }
+    if (u->mode >= 0 && fchmod(u->fd, (mode_t)u->mode) < 0) {
+        abx_e2b_fault_set(&u->fault, 500, "error changing file mode: chmod %s: %s", u->path,
+                          abx__errno_text(errno, text));
+        return -1;
+    }
+    return 0;
+}
+
+static void upload_free(upload *u)
+{
+    abx_close_fd(&u->fd);
+    for (size_t i = 0; i < u->meta_count; i++) {
+        free((char *)(uintptr_t)u->meta[i].key);
+        free((char *)(uintptr_t)u->meta[i].value);
+    }
+    free(u->meta);
+    free(u->path);
+    free(u);
+}
+
+void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, abx_e2b_fault *f)
+{
+    upload *u = ABX_NEW(upload);
+    u->envd = data;
+    u->path = abx_strdup(path);
+    u->fd = -1;
+    u->mode = o->mode;
+    u->meta = abx_alloc_array(o->meta_count ? o->meta_count : 1, sizeof(*u->meta));
+    for (size_t i = 0; i < o->meta_count; i++) {
+        u->meta[i].key = abx_strdup(o->meta[i].key);
+        u->meta[i].value = abx_strdup(o->meta[i].value);
+    }
+    u->meta_count = o->meta_count;
+    if (abx__user_find(u->envd, o->user, &u->user) != 1) {
+        abx_e2b_fault_set(f, 401, "error looking up user '%s'", o->user);
+        upload_free(u);
+        return NULL;
+    }
+    abx__power(u->envd, &u->user, true);
+    int rc = open_target(u);
+    abx__power(u->envd, &u->user, false);
+    if (rc == 0)
+        return u;
+    *f = u->fault;
+    upload_free(u);
+    return NULL;
+}
+
+int abx__put_write(void *file, const uint8_t *bytes, size_t n)
+{
+    upload *u = file;
+    char text[96];
+    if (u->fault.status != 0)
+        return -1;
+    for (size_t at = 0; at < n;) {
+        ssize_t put = write(u->fd, bytes + at, n - at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0) {
+            int err = put < 0 ? errno : EIO;
+            if (status_of(err) == 507)
+                abx_e2b_fault_set(&u->fault, 507,
+                                  "attempted to write %zu bytes: not enough disk space available",
+                                  n);
+            else
+                abx_e2b_fault_set(&u->fault, 500, "error writing file: write %s: %s", u->path,
+                                  abx__errno_text(err, text));
+            return -1;
+        }
+        at += (size_t)put;
+        u->size += put;
+    }
+    return 1;
+}
+
+void abx__put_close(void *file, bool whole, abx_e2b_put_done done, void *arg)
+{
+    upload *u = file;
+    if (whole && u->fault.status == 0)
+        set_meta(u);
+    abx_e2b_put_info info = {.size = u->size};
+    abx_e2b_fault fault = u->fault;
+    upload_free(u);
+    if (done)
+        done(arg, &info, &fault);
+}

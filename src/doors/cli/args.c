@@ -108,8 +108,8 @@ static const abx_flag *find_long(const abx_verb *verb, const char *name, bool *o
 static int take_long(parser *p, char *arg, abx_error **err)
 {
     const char *equals = strchr(arg, '=');
-    ABX_AUTO_FREE char *name = equals ? abx_strndup(arg + 2, (size_t)(equals - arg) - 2)
-                                      : abx_strdup(arg + 2);
+    ABX_AUTO_FREE char *name =
+        equals ? abx_strndup(arg + 2, (size_t)(equals - arg) - 2) : abx_strdup(arg + 2);
     bool off = false;
     const abx_flag *flag = find_long(p->out->verb, name, &off);
     if (!flag)
@@ -167,7 +167,8 @@ static int take_verb(parser *p, const char *word, abx_error **err)
         p->out->group = word;
         return 0;
     }
-    p->out->verb = p->group ? abx_verb_find(p->group, word, &words) : abx_verb_find(word, NULL, &words);
+    p->out->verb =
+        p->group ? abx_verb_find(p->group, word, &words) : abx_verb_find(word, NULL, &words);
     if (!p->out->verb)
         return abx_fail_unknown_verb(p->group, word, err);
     p->out->group = NULL;

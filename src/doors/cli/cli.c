@@ -59,8 +59,8 @@ void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *
     cli->quiet = abx_has_flag(args, ABX_FLAG_QUIET);
     cli->verbose = args->flags[ABX_FLAG_VERBOSE].count;
     cli->yes = abx_has_flag(args, ABX_FLAG_YES);
-    cli->no_input = abx_has_flag(args, ABX_FLAG_NO_INPUT) || env_is_set("ABX_NO_INPUT") ||
-                    env_is_set("CI");
+    cli->no_input =
+        abx_has_flag(args, ABX_FLAG_NO_INPUT) || env_is_set("ABX_NO_INPUT") || env_is_set("CI");
     uint64_t wait = abx_flag_number(args, ABX_FLAG_WAIT_TIMEOUT, ABX_FOREVER);
     cli->deadline = wait == ABX_FOREVER ? ABX_FOREVER : abx_now_mono_ms() + wait;
     cli->log = (abx_log){log_level(cli->verbose), write_log, NULL};
@@ -73,8 +73,8 @@ static int apply_flags(abx_cli *cli, abx_error **err)
     static const struct {
         abx_flag_id flag;
         const char *key;
-    } settings[] = {{ABX_FLAG_PROVIDER, "provider"}, {ABX_FLAG_OUTPUT, "output"},
-                  {ABX_FLAG_COLOR, "color"}};
+    } settings[] = {
+        {ABX_FLAG_PROVIDER, "provider"}, {ABX_FLAG_OUTPUT, "output"}, {ABX_FLAG_COLOR, "color"}};
     for (size_t i = 0; i < ABX_COUNT(settings); i++) {
         const char *value = abx_flag_value(cli->args, settings[i].flag, NULL);
         if (value && abx_config_set_flag(cli->_config, settings[i].key, value, err) < 0)
@@ -103,7 +103,8 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
     if (!cli->_home)
         return -1;
     if (tightened)
-        abx_cli_note(cli, "warning: '%s' could be read by others; its mode is 0700 now", cli->_home);
+        abx_cli_note(cli, "warning: '%s' could be read by others; its mode is 0700 now",
+                     cli->_home);
     ABX_AUTO_FREE char *cwd = getcwd(NULL, 0); /* gone: no project file */
     abx_config_options options = {
         .home = cli->_home,
@@ -247,8 +248,8 @@ int abx_cli_report(const abx_cli *cli, const abx_error *e)
     abx_error_style style = {
         .json = abx_cli_json(cli),
         .color = abx_color_on(cli->args, STDERR_FILENO),
-        .tell_code = verb && verb->exits == ABX_EXITS_PROCESS &&
-                     !(e->id == ABX_ERR_USAGE && !cli->remote),
+        .tell_code =
+            verb && verb->exits == ABX_EXITS_PROCESS && !(e->id == ABX_ERR_USAGE && !cli->remote),
     };
     abx_error_print(stderr, e, &style);
     return abx_cli_exit_code(cli, e);

@@ -40,7 +40,8 @@ static void print_json(FILE *out, const abx_error *e)
         fprintf(out, "%s\n", abx_buf_cstr(&text));
 }
 
-static void print_line(FILE *out, bool color, const char *name, const char *paint, const char *value)
+static void print_line(FILE *out, bool color, const char *name, const char *paint,
+                       const char *value)
 {
     ABX_AUTO_FREE char *safe = abx_printable(value);
     if (color)

@@ -26,7 +26,8 @@ static void add_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size
     add_line(out, root);
 }
 
-void abx_event_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_t n, abx_utf8_tail *tail)
+void abx_event_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_t n,
+                     abx_utf8_tail *tail)
 {
     ABX_AUTO_FREE uint8_t *joined = NULL;
     if (tail->n > 0) {
@@ -63,9 +64,8 @@ void abx_event_object(abx_buf *out, const char *type, yyjson_val *event,
     abx_mut_str(d, root, "type", type);
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(event, i, n, key, value)
-        if (strcmp(yyjson_get_str(key), "type") != 0)
-            abx_mut_val(d, root, yyjson_get_str(key), value);
+    yyjson_obj_foreach(event, i, n, key, value) if (strcmp(yyjson_get_str(key), "type") != 0)
+        abx_mut_val(d, root, yyjson_get_str(key), value);
     if (extra)
         extra(d, root, data);
     add_line(out, root);

@@ -30,7 +30,7 @@ abx_fd_kind abx_fd_kind_of(int fd)
 
 const char *abx_fd_kind_name(abx_fd_kind kind)
 {
-    static const char *const names[] = {"closed", "file",      "pipe",  "socket",
+    static const char *const names[] = {"closed", "file",      "pipe", "socket",
                                         "tty",    "/dev/null", "other"};
     ABX_CHECK((size_t)kind < ABX_COUNT(names));
     return names[kind];

@@ -6,12 +6,12 @@
 
 typedef enum abx_fd_kind {
     ABX_FD_CLOSED,
-    ABX_FD_FILE,   /* regular file: reads and writes go through at once */
-    ABX_FD_PIPE,   /* also a named one */
+    ABX_FD_FILE, /* regular file: reads and writes go through at once */
+    ABX_FD_PIPE, /* also a named one */
     ABX_FD_SOCKET,
     ABX_FD_TTY,
-    ABX_FD_NULL,   /* /dev/null */
-    ABX_FD_OTHER   /* another device, a folder */
+    ABX_FD_NULL, /* /dev/null */
+    ABX_FD_OTHER /* another device, a folder */
 } abx_fd_kind;
 
 abx_fd_kind abx_fd_kind_of(int fd);

@@ -7,9 +7,9 @@
 
 #define ABX_HELP_WIDTH 80
 
-void abx_help_short(abx_buf *out);                       /* `abx` alone: about 20 lines */
-void abx_help_verb(const abx_verb *verb, abx_buf *out);  /* all about one verb */
-void abx_help_group(const char *group, abx_buf *out);    /* the verbs of a group */
+void abx_help_short(abx_buf *out);                      /* `abx` alone: about 20 lines */
+void abx_help_verb(const abx_verb *verb, abx_buf *out); /* all about one verb */
+void abx_help_group(const char *group, abx_buf *out);   /* the verbs of a group */
 /* "-o, --output FORMAT" of a flag, for help and manual. Caller frees. */
 char *abx_help_flag_head(const abx_flag *flag);
 /* Text in lines of at most ABX_HELP_WIDTH columns, each indented. */

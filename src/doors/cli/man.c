@@ -42,7 +42,8 @@ static void add_line(abx_buf *out, const char *request, const char *text)
 
 static void add_head(abx_buf *out, const char *page, const char *summary)
 {
-    ABX_CHECK(abx_buf_addf(out, ".TH \"%s\" 1 \"\" \"abx\" \"User Commands\"\n.SH NAME\n", page) == 0);
+    ABX_CHECK(abx_buf_addf(out, ".TH \"%s\" 1 \"\" \"abx\" \"User Commands\"\n.SH NAME\n", page) ==
+              0);
     add_text(out, page);
     add_raw(out, " \\- ");
     add_text(out, summary);
@@ -135,9 +136,12 @@ void abx_man_main(abx_buf *out)
     add_raw(out, ".SH SYNOPSIS\n.B abx\n");
     add_line(out, "", "[flags] VERB [flags] [SANDBOX] [args] [-- COMMAND [ARG...]]");
     add_raw(out, ".SH DESCRIPTION\n");
-    add_line(out, "", "A sandbox is named by its id, by its name, or by an unambiguous prefix of its id of four or more "
-                      "characters. The first word behind the sandbox, or --, begins the command; it goes to the "
-                      "process as an argument list, no shell stands between.");
+    add_line(
+        out, "",
+        "A sandbox is named by its id, by its name, or by an unambiguous prefix of its id of four "
+        "or more "
+        "characters. The first word behind the sandbox, or --, begins the command; it goes to the "
+        "process as an argument list, no shell stands between.");
     add_raw(out, ".SH VERBS\n");
     for (int i = 0; i < ABX_VERB_COUNT; i++) {
         const abx_verb *v = abx_verb_row((abx_verb_id)i);
@@ -155,6 +159,7 @@ void abx_man_main(abx_buf *out)
     for (int i = 0; i < ABX_VERB_COUNT; i++) {
         ABX_AUTO_FREE char *page = abx_man_file(abx_verb_row((abx_verb_id)i));
         page[strlen(page) - 2] = 0;
-        ABX_CHECK(abx_buf_addf(out, ".BR %s (1)%s\n", page, i + 1 < ABX_VERB_COUNT ? "," : "") == 0);
+        ABX_CHECK(abx_buf_addf(out, ".BR %s (1)%s\n", page, i + 1 < ABX_VERB_COUNT ? "," : "") ==
+                  0);
     }
 }

@@ -14,15 +14,15 @@
 
 typedef struct abx_out_writer {
     uv_loop_t *_loop;
-    int _fd;       /* the caller's */
-    int _own;      /* opened anew, or -1 */
-    int _watch;    /* tells when the caller's is writable, or -1 */
+    int _fd;    /* the caller's */
+    int _own;   /* opened anew, or -1 */
+    int _watch; /* tells when the caller's is writable, or -1 */
     abx_fd_kind _kind;
     bool _ready, _polled, _polling, _closing;
-    size_t _step;  /* most bytes a write when polling the caller's own description; 0: no limit */
+    size_t _step; /* most bytes a write when polling the caller's own description; 0: no limit */
     uv_poll_t _poll;
     abx_buf _waiting;
-    int _error;    /* errno of the first failure */
+    int _error; /* errno of the first failure */
     void (*_on_drain)(void *data);
     void *_data;
 } abx_out_writer;

@@ -20,7 +20,8 @@ static yyjson_mut_val *object_of(yyjson_mut_doc *d, yyjson_mut_val *params, cons
 }
 
 /* Set a member, replacing an earlier one. */
-static void put(yyjson_mut_doc *d, yyjson_mut_val *o, const char *key, size_t key_len, const char *value)
+static void put(yyjson_mut_doc *d, yyjson_mut_val *o, const char *key, size_t key_len,
+                const char *value)
 {
     yyjson_mut_obj_put(o, yyjson_mut_strncpy(d, key, key_len), yyjson_mut_strcpy(d, value));
 }
@@ -36,7 +37,8 @@ static void put_variable(yyjson_mut_doc *d, yyjson_mut_val *params, const char *
         put(d, object_of(d, params, "env"), key, n, value);
 }
 
-static int read_env_file(yyjson_mut_doc *d, yyjson_mut_val *params, const char *path, abx_error **err)
+static int read_env_file(yyjson_mut_doc *d, yyjson_mut_val *params, const char *path,
+                         abx_error **err)
 {
     ABX_AUTO_BUF text = ABX_BUF(ENV_FILE_MAX);
     int rc = abx_read_file(path, ENV_FILE_MAX, &text, err);
@@ -103,7 +105,8 @@ static int add_life(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx
 {
     uint64_t ms;
     if (abx_has_flag(cli->args, ABX_FLAG_TIMEOUT)) {
-        abx_mut_int(d, params, "timeoutMs", duration(abx_flag_number(cli->args, ABX_FLAG_TIMEOUT, 0)));
+        abx_mut_int(d, params, "timeoutMs",
+                    duration(abx_flag_number(cli->args, ABX_FLAG_TIMEOUT, 0)));
         return 0;
     }
     if (abx_cli_open_config(cli, err) < 0)

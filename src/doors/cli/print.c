@@ -79,7 +79,8 @@ static int print_items(abx_cli *cli, yyjson_val *array, const char *id, abx_erro
     return abx_print_buf(cli, &text, err) < 0 ? -1 : 1;
 }
 
-int abx_print_list(abx_cli *cli, const char *name, yyjson_val *array, const char *id, abx_error **err)
+int abx_print_list(abx_cli *cli, const char *name, yyjson_val *array, const char *id,
+                   abx_error **err)
 {
     if (cli->format == ABX_OUT_JSON) {
         yyjson_mut_val *root = NULL;
@@ -103,9 +104,8 @@ yyjson_doc *abx_limit_list(abx_cli *cli, const char *name, yyjson_val *array)
     yyjson_mut_val *list = abx_mut_arr(d, root, name);
     size_t i, n;
     yyjson_val *item;
-    yyjson_arr_foreach(array, i, n, item)
-        if (limit == 0 || i < limit)
-            yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, item));
+    yyjson_arr_foreach(array, i, n, item) if (limit == 0 || i < limit)
+        yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, item));
     if (limit && yyjson_arr_size(array) > limit)
         abx_cli_note(cli, "abx: %zu more are not shown; --limit 0 shows all",
                      yyjson_arr_size(array) - (size_t)limit);

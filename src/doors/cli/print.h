@@ -17,7 +17,8 @@ int abx_print_json_mut(abx_cli *cli, yyjson_mut_val *value, abx_error **err);
 
 /* A list as the chosen format says, where a table is not asked for: json (one document {"NAME":[…]}), jsonl (one item a line),
  * name (the member `id` of each). Returns 1 when it has printed, 0 when a table is wanted, -1 and *err. */
-int abx_print_list(abx_cli *cli, const char *name, yyjson_val *array, const char *id, abx_error **err);
+int abx_print_list(abx_cli *cli, const char *name, yyjson_val *array, const char *id,
+                   abx_error **err);
 /* At most --limit items of an array, as a document {"NAME":[…]}; a note on stderr says when more were left. */
 yyjson_doc *abx_limit_list(abx_cli *cli, const char *name, yyjson_val *array);
 

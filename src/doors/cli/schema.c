@@ -7,7 +7,8 @@
 #include "doors/cli/spec.h"
 
 /* Add the words of a list as an array. */
-static void add_words(yyjson_mut_doc *d, yyjson_mut_val *o, const char *key, const char *list, char separator)
+static void add_words(yyjson_mut_doc *d, yyjson_mut_val *o, const char *key, const char *list,
+                      char separator)
 {
     yyjson_mut_val *array = abx_mut_arr(d, o, key);
     for (const char *p = list; *p;) {
@@ -40,7 +41,8 @@ static yyjson_mut_val *flag_object(yyjson_mut_doc *d, const abx_flag *f)
     return o;
 }
 
-static void add_flags(yyjson_mut_doc *d, yyjson_mut_val *o, const char *key, const abx_verb *verb, bool global)
+static void add_flags(yyjson_mut_doc *d, yyjson_mut_val *o, const char *key, const abx_verb *verb,
+                      bool global)
 {
     yyjson_mut_val *array = abx_mut_arr(d, o, key);
     for (int i = 0; i < ABX_FLAG_COUNT; i++) {

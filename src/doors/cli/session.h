@@ -9,16 +9,16 @@
 #include "doors/cli/stdin_rules.h"
 
 typedef struct abx_session_options {
-    const char *sandbox;  /* id */
-    abx_op_id op;         /* PROCESS_START, PTY_OPEN or PROCESS_ATTACH */
+    const char *sandbox;    /* id */
+    abx_op_id op;           /* PROCESS_START, PTY_OPEN or PROCESS_ATTACH */
     yyjson_mut_doc *params; /* taken over */
     abx_stdin_plan plan;
-    bool watch_only;      /* a signal leaves, the process is left alone (logs) */
+    bool watch_only; /* a signal leaves, the process is left alone (logs) */
 } abx_session_options;
 
 typedef struct abx_session_result {
-    int code;          /* exit code of ours: the process's own, 128+n, 124, 141 */
-    bool running;      /* the call ended before the process did (logs without -f) */
+    int code;     /* exit code of ours: the process's own, 128+n, 124, 141 */
+    bool running; /* the call ended before the process did (logs without -f) */
     bool had_output;
     uint64_t took_ms;
 } abx_session_result;

@@ -26,7 +26,7 @@ typedef struct abx_session {
     bool killed;             /* KILL was sent */
     uv_timer_t timer;        /* leave, or kill, when it fires */
     bool timer_open;
-    unsigned side_calls;     /* signals and sizes on their way */
+    unsigned side_calls; /* signals and sizes on their way */
     bool resizing, resize_again;
 
     /* end */

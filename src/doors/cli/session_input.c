@@ -45,8 +45,8 @@ void abx__session_start_input(abx_session *s)
         abx_mut_bool(params, root, "close", true);
     abx_call_handlers handlers = {.on_writable = on_writable, .on_end = on_input_end};
     abx_error *err = NULL;
-    s->input = abx_cli_start(s->cli, pty ? ABX_OP_PTY_WRITE : ABX_OP_PROCESS_STDIN, params, &handlers,
-                             s, &err);
+    s->input = abx_cli_start(s->cli, pty ? ABX_OP_PTY_WRITE : ABX_OP_PROCESS_STDIN, params,
+                             &handlers, s, &err);
     if (!s->input) {
         if (!s->err)
             s->err = err;

@@ -174,8 +174,8 @@ const abx_verb *abx_verb_find(const char *first, const char *second, int *words)
     for (size_t i = 0; i < ABX_COUNT(verbs); i++) {
         const abx_verb *v = &verbs[i];
         if (group ? is_pair(v, first, second)
-                  : !strchr(v->name, ' ') && (strcmp(v->name, first) == 0 ||
-                                              abx_in_list(v->aliases, first, ' ')))
+                  : !strchr(v->name, ' ') &&
+                        (strcmp(v->name, first) == 0 || abx_in_list(v->aliases, first, ' ')))
             return v;
     }
     return NULL;

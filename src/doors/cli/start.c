@@ -60,8 +60,8 @@ static void add_plain_shell(yyjson_mut_doc *d, yyjson_mut_val *root)
     abx_mut_bool(d, root, "shell", true);
 }
 
-int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan *plan, bool with_env,
-                         abx_error **err)
+int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan *plan,
+                         bool with_env, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_cli_params(sandbox, &root);

@@ -9,8 +9,8 @@
 /* The plan for the flags and our own descriptors. 0, or -1 and USAGE. */
 int abx_start_plan(abx_cli *cli, abx_stdin_plan *plan, abx_error **err);
 /* Run the command in the foreground. Returns its exit code, or -1 and *err. with_env: pass --env on. */
-int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan *plan, bool with_env,
-                         abx_error **err);
+int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan *plan,
+                         bool with_env, abx_error **err);
 /* Start it in the background: 0 and *result (owned, {id, pid}), or -1 and *err. */
 int abx_start_background(abx_cli *cli, const char *sandbox, bool with_env, yyjson_doc **result,
                          abx_error **err);

@@ -45,8 +45,9 @@ static void read_piece(abx_stdin_reader *r)
 {
     ssize_t n;
     do {
-        n = r->_kind == ABX_FD_SOCKET ? recv(r->_fd, r->_buffer, READ_SIZE, MSG_DONTWAIT)
-                                      : read(r->_own >= 0 ? r->_own : r->_fd, r->_buffer, READ_SIZE);
+        n = r->_kind == ABX_FD_SOCKET
+                ? recv(r->_fd, r->_buffer, READ_SIZE, MSG_DONTWAIT)
+                : read(r->_own >= 0 ? r->_own : r->_fd, r->_buffer, READ_SIZE);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return;

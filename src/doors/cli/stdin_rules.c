@@ -26,7 +26,8 @@ static bool forwards_by_itself(const abx_stdin_facts *f)
     case ABX_FD_FILE:
     case ABX_FD_PIPE:
     case ABX_FD_SOCKET: return true;
-    case ABX_FD_TTY: return f->shell; /* a script pasted into a terminal must not be eaten by run or exec */
+    case ABX_FD_TTY:
+        return f->shell; /* a script pasted into a terminal must not be eaten by run or exec */
     case ABX_FD_CLOSED:
     case ABX_FD_NULL:
     case ABX_FD_OTHER: return false; /* programs that wait for the end must see it */
@@ -58,9 +59,9 @@ int abx_stdin_decide(const abx_stdin_facts *f, abx_stdin_plan *plan, abx_error *
 
 bool abx_wants_input(char *const *command)
 {
-    static const char *const names[] = {"sh",     "bash",    "dash",    "ash",  "zsh",  "fish", "ksh",
-                                        "python", "python3", "ipython", "node", "deno", "irb",  "ruby",
-                                        "perl",   "lua",     "php",     "psql"};
+    static const char *const names[] = {"sh",  "bash",   "dash",    "ash",     "zsh",  "fish",
+                                        "ksh", "python", "python3", "ipython", "node", "deno",
+                                        "irb", "ruby",   "perl",    "lua",     "php",  "psql"};
     if (!command || !command[0] || command[1])
         return false;
     const char *base = abx_path_base(command[0]);

@@ -8,13 +8,13 @@
 #include "doors/cli/fd_kind.h"
 
 typedef struct abx_stdin_facts {
-    bool shell;                          /* the verb shell; else run or exec */
-    abx_fd_kind in;                      /* what stdin is */
-    bool out_is_tty;                     /* stdout is a terminal */
-    bool detach;                         /* -d */
-    bool interactive, no_stdin;          /* -i, -n */
-    bool tty, no_tty;                    /* -t, -T */
-    bool off;                            /* ABX_STDIN=closed */
+    bool shell;                 /* the verb shell; else run or exec */
+    abx_fd_kind in;             /* what stdin is */
+    bool out_is_tty;            /* stdout is a terminal */
+    bool detach;                /* -d */
+    bool interactive, no_stdin; /* -i, -n */
+    bool tty, no_tty;           /* -t, -T */
+    bool off;                   /* ABX_STDIN=closed */
 } abx_stdin_facts;
 
 typedef struct abx_stdin_plan {

@@ -13,9 +13,9 @@ typedef struct abx_stream {
     abx_call *_input; /* process.stdin, where the call itself takes no bytes */
     bool _is_process, _wants_input, _started, _full, _paused, _ended, _input_ended;
     char *_sandbox;
-    abx_buf _data;     /* arrived, not yet read */
-    abx_buf _taken;    /* what the last read handed out */
-    abx_buf _notes;    /* the end of stderr of a process */
+    abx_buf _data;  /* arrived, not yet read */
+    abx_buf _taken; /* what the last read handed out */
+    abx_buf _notes; /* the end of stderr of a process */
     yyjson_doc *_result;
     abx_error *_err;
 } abx_stream;
@@ -47,16 +47,16 @@ int abx_sink_write(abx_sink *s, const void *bytes, size_t n, abx_error **err);
 void abx_sink_close(abx_sink *s);
 
 /* Our own standard input, a piece at a time. */
-typedef struct abx_source {
+typedef struct abx_feed {
     abx_cli *cli;
     abx_stdin_reader _reader;
     abx_buf _data;
     bool _ended;
     int _error;
-} abx_source;
-void abx_source_open(abx_source *s, abx_cli *cli, int fd);
+} abx_feed;
+void abx_feed_open(abx_feed *s, abx_cli *cli, int fd);
 /* 1 and bytes (valid until the next call), 0 at the end, -1 and *err. */
-int abx_source_read(abx_source *s, const uint8_t **bytes, size_t *n, abx_error **err);
-void abx_source_close(abx_source *s);
+int abx_feed_read(abx_feed *s, const uint8_t **bytes, size_t *n, abx_error **err);
+void abx_feed_close(abx_feed *s);
 
 #endif

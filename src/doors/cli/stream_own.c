@@ -1,4 +1,4 @@
-/* Our own descriptors as straight code: the sink and the source of stream.h. */
+/* Our own descriptors as straight code: the sink and the feed of stream.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -36,19 +36,19 @@ void abx_sink_close(abx_sink *s)
 
 static int on_bytes(const uint8_t *bytes, size_t n, void *data)
 {
-    abx_source *s = data;
+    abx_feed *s = data;
     ABX_CHECK(abx_buf_add(&s->_data, bytes, n) == 0);
     return 0; /* a piece at a time */
 }
 
 static void on_end(int error, void *data)
 {
-    abx_source *s = data;
+    abx_feed *s = data;
     s->_ended = true;
     s->_error = error;
 }
 
-void abx_source_open(abx_source *s, abx_cli *cli, int fd)
+void abx_feed_open(abx_feed *s, abx_cli *cli, int fd)
 {
     memset(s, 0, sizeof *s);
     s->cli = cli;
@@ -57,7 +57,7 @@ void abx_source_open(abx_source *s, abx_cli *cli, int fd)
     abx_stdin_reader_start(&s->_reader);
 }
 
-int abx_source_read(abx_source *s, const uint8_t **bytes, size_t *n, abx_error **err)
+int abx_feed_read(abx_feed *s, const uint8_t **bytes, size_t *n, abx_error **err)
 {
     abx_buf_reset(&s->_data);
     abx_stdin_reader_resume(&s->_reader);
@@ -73,7 +73,7 @@ int abx_source_read(abx_source *s, const uint8_t **bytes, size_t *n, abx_error *
     return s->_data.len > 0;
 }
 
-void abx_source_close(abx_source *s)
+void abx_feed_close(abx_feed *s)
 {
     abx_stdin_reader_close(&s->_reader);
     while (!abx_stdin_reader_is_closed(&s->_reader))

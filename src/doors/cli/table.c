@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define GAP       2
-#define LEAST     8 /* no column is cut below this */
-#define ELLIPSIS  "\xe2\x80\xa6"
+#define GAP      2
+#define LEAST    8 /* no column is cut below this */
+#define ELLIPSIS "\xe2\x80\xa6"
 
 void abx_table_init(abx_table *t, const char *const *headers)
 {

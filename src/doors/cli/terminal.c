@@ -15,8 +15,8 @@ static struct termios saved;
 static int saved_fd = -1;
 static volatile sig_atomic_t raw;
 
-static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT, SIGSYS,
-                                    SIGALRM, SIGXCPU};
+static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT,
+                                    SIGQUIT, SIGSYS, SIGALRM, SIGXCPU};
 
 void abx_terminal_restore(void)
 {

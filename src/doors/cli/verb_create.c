@@ -21,7 +21,8 @@ int abx_verb_create(abx_cli *cli, abx_error **err)
         return -1;
     if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) {
         const char *name = abx_flag_value(cli->args, ABX_FLAG_NAME, id);
-        abx_cli_note(cli, "hint: abx exec %s -- COMMAND, abx shell %s, abx kill %s", name, name, name);
+        abx_cli_note(cli, "hint: abx exec %s -- COMMAND, abx shell %s, abx kill %s", name, name,
+                     name);
     }
     return 0;
 }

@@ -28,8 +28,8 @@ int abx_verb_info(abx_cli *cli, abx_error **err)
         yyjson_mut_val *params_root = NULL;
         ABX_AUTO_JSON found = NULL;
         ABX_AUTO_ERROR failed = NULL;
-        if (abx_cli_call(cli, ABX_OP_SANDBOX_INFO, abx_cli_params(a->words[i], &params_root), &found,
-                         &failed) < 0) {
+        if (abx_cli_call(cli, ABX_OP_SANDBOX_INFO, abx_cli_params(a->words[i], &params_root),
+                         &found, &failed) < 0) {
             if (a->word_count == 1 || failed->id == ABX_ERR_CANCELLED)
                 return abx_error_take(err, ABX_TAKE(failed));
             int rc = abx_cli_report(cli, failed);

@@ -42,17 +42,16 @@ static int kill_all(abx_cli *cli, killing *k, abx_error **err)
         abx_cli_note(cli, "abx: no sandbox lives: nothing to do");
         return 0;
     }
-    ABX_AUTO_FREE char *question = abx_format("end %zu sandbox%s of provider '%s'", count,
-                                              count == 1 ? "" : "es",
-                                              abx_host_provider(cli->_host, NULL));
+    ABX_AUTO_FREE char *question =
+        abx_format("end %zu sandbox%s of provider '%s'", count, count == 1 ? "" : "es",
+                   abx_host_provider(cli->_host, NULL));
     int yes = abx_confirm(cli, question, "-y", err);
     if (yes <= 0)
         return yes;
     size_t i, n;
     yyjson_val *item;
-    yyjson_arr_foreach(list, i, n, item)
-        if (kill_one(cli, abx_json_str(item, "id", ""), k, err) < 0)
-            return -1;
+    yyjson_arr_foreach(list, i, n,
+                       item) if (kill_one(cli, abx_json_str(item, "id", ""), k, err) < 0) return -1;
     return 0;
 }
 
@@ -61,8 +60,9 @@ int abx_verb_kill(abx_cli *cli, abx_error **err)
     const abx_args *a = cli->args;
     bool all = abx_has_flag(a, ABX_FLAG_ALL);
     if (all == (a->word_count > 0)) {
-        abx_fail(err, ABX_ERR_USAGE, all ? "'--all' does not go together with ids"
-                                         : "'abx kill' needs a sandbox, or --all");
+        abx_fail(err, ABX_ERR_USAGE,
+                 all ? "'--all' does not go together with ids"
+                     : "'abx kill' needs a sandbox, or --all");
         return abx_hint(err, "usage: abx %s", a->verb->usage);
     }
     yyjson_mut_val *root = NULL;

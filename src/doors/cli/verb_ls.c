@@ -38,7 +38,8 @@ static int choose(abx_cli *cli, const char *const **ids, abx_error **err)
 }
 
 /* One provider that fails is an error of its own if there are others: they are listed all the same. */
-static int collect(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *list, int *code, abx_error **err)
+static int collect(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *list, int *code,
+                   abx_error **err)
 {
     const char *const *borrowed = NULL;
     if (choose(cli, &borrowed, err) < 0)
@@ -65,9 +66,10 @@ static int collect(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *list, int *c
 
 static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
 {
-    static const char *const plain[] = {"ID", "NAME", "PROVIDER", "STATE", "CREATED", "EXPIRES", NULL};
-    static const char *const wide[] = {"ID",      "NAME",    "PROVIDER", "STATE",
-                                       "CREATED", "EXPIRES", "TEMPLATE", "LABELS", NULL};
+    static const char *const plain[] = {"ID",      "NAME",    "PROVIDER", "STATE",
+                                        "CREATED", "EXPIRES", NULL};
+    static const char *const wide[] = {"ID",      "NAME",     "PROVIDER", "STATE", "CREATED",
+                                       "EXPIRES", "TEMPLATE", "LABELS",   NULL};
     abx_table t;
     abx_table_init(&t, cli->format == ABX_OUT_WIDE ? wide : plain);
     int64_t now = abx_now_wall_ms(), when;
@@ -84,10 +86,14 @@ static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
         yyjson_val *metadata = abx_json_get(s, "metadata");
         if (metadata && yyjson_obj_size(metadata) > 0)
             labels = abx_json_text(metadata);
-        const char *cells[] = {abx_json_str(s, "id", NULL),       abx_json_str(s, "name", NULL),
-                               abx_json_str(s, "provider", NULL), abx_json_str(s, "state", NULL),
-                               created,                           expires,
-                               abx_json_str(s, "template", NULL), labels};
+        const char *cells[] = {abx_json_str(s, "id", NULL),
+                               abx_json_str(s, "name", NULL),
+                               abx_json_str(s, "provider", NULL),
+                               abx_json_str(s, "state", NULL),
+                               created,
+                               expires,
+                               abx_json_str(s, "template", NULL),
+                               labels};
         abx_table_add(&t, cells);
     }
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
@@ -105,8 +111,8 @@ int abx_verb_ls(abx_cli *cli, abx_error **err)
     if (collect(cli, d, list, &code, err) < 0)
         return -1;
     ABX_AUTO_JSON all = abx_json_freeze(d);
-    ABX_AUTO_JSON doc = abx_limit_list(cli, "sandboxes",
-                                       abx_json_get(yyjson_doc_get_root(all), "sandboxes"));
+    ABX_AUTO_JSON doc =
+        abx_limit_list(cli, "sandboxes", abx_json_get(yyjson_doc_get_root(all), "sandboxes"));
     yyjson_val *array = abx_json_get(yyjson_doc_get_root(doc), "sandboxes");
     int rc = abx_print_list(cli, "sandboxes", array, "id", err);
     if (rc == 0)

@@ -1,0 +1,157 @@
+/* config and context: settings with their source. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "doors/cli/details.h"
+#include "doors/cli/print.h"
+#include "doors/cli/table.h"
+#include "doors/cli/verbs.h"
+#include "host/config_keys.h"
+
+int abx_verb_config_list(abx_cli *cli, abx_error **err)
+{
+    static const char *const headers[] = {"KEY", "VALUE", "SOURCE", "WHERE", NULL};
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    ABX_AUTO_JSON doc = abx_config_list(cli->_config);
+    yyjson_val *array = abx_json_get(yyjson_doc_get_root(doc), "settings");
+    int rc = abx_print_list(cli, "settings", array, "key", err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    abx_table t;
+    abx_table_init(&t, headers);
+    size_t i, n;
+    yyjson_val *s;
+    yyjson_arr_foreach(array, i, n, s)
+    {
+        yyjson_val *value = abx_json_get(s, "value");
+        ABX_AUTO_FREE char *text = !value                 ? NULL
+                                   : yyjson_is_str(value) ? abx_strdup(yyjson_get_str(value))
+                                                          : abx_json_text(value);
+        const char *cells[] = {abx_json_str(s, "key", NULL), text, abx_json_str(s, "source", NULL),
+                               abx_json_str(s, "where", NULL)};
+        abx_table_add(&t, cells);
+    }
+    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
+    abx_table_write(&t, abx_print_width(cli), &out);
+    abx_table_clear(&t);
+    return abx_print_buf(cli, &out, err);
+}
+
+/* The row of `config list` with this key: it has secrets blanked. Borrowed; NULL without one. */
+static yyjson_val *find_setting(yyjson_val *array, const char *key)
+{
+    size_t i, n;
+    yyjson_val *s;
+    yyjson_arr_foreach(array, i, n, s) if (abx_str_eq(abx_json_str(s, "key", NULL), key)) return s;
+    return NULL;
+}
+
+int abx_verb_config_get(abx_cli *cli, abx_error **err)
+{
+    const char *key = cli->args->words[0];
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    ABX_AUTO_JSON doc = abx_config_list(cli->_config);
+    yyjson_val *s = find_setting(abx_json_get(yyjson_doc_get_root(doc), "settings"), key);
+    if (!s) {
+        if (!abx_setting_find(key, ABX_ERR_USAGE, err))
+            return -1;
+        abx_cli_note(cli, "abx: '%s' is not set", key);
+        return 1;
+    }
+    if (abx_cli_json(cli))
+        return abx_print_json(cli, s, err);
+    const char *value = abx_json_str(s, "value", NULL);
+    if (!value) {
+        abx_cli_note(cli, "abx: '%s' is not set", key);
+        return 1;
+    }
+    return abx_print_line(cli, value, err);
+}
+
+int abx_verb_config_set(abx_cli *cli, abx_error **err)
+{
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    return abx_config_write(cli->_config, cli->args->words[0], cli->args->words[1], err);
+}
+
+int abx_verb_config_unset(abx_cli *cli, abx_error **err)
+{
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    return abx_config_unset(cli->_config, cli->args->words[0], err);
+}
+
+int abx_verb_config_path(abx_cli *cli, abx_error **err)
+{
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    if (!abx_cli_json(cli))
+        return abx_print_line(cli, abx_config_user_path(cli->_config), err);
+    bool trusted = false;
+    const char *project = abx_config_project_path(cli->_config, &trusted);
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "user", abx_config_user_path(cli->_config));
+    abx_mut_str(d, root, "project", project);
+    if (project)
+        abx_mut_bool(d, root, "trusted", trusted);
+    abx_mut_str(d, root, "home", cli->_home);
+    return abx_print_json_mut(cli, root, err);
+}
+
+int abx_verb_config_trust(abx_cli *cli, abx_error **err)
+{
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    if (abx_config_trust(cli->_config, err) < 0)
+        return -1;
+    bool trusted = false;
+    abx_cli_note(cli, "abx: '%s' is trusted as it is now",
+                 abx_config_project_path(cli->_config, &trusted));
+    return 0;
+}
+
+/* --- context ------------------------------------------------------------------------------------------- */
+
+static const char *provider_setting(abx_cli *cli, const char *provider, const char *key,
+                                    const char **where)
+{
+    ABX_AUTO_FREE char *full = abx_format("providers.%s.%s", provider, key);
+    return abx_config_get(cli->_config, full, NULL, where);
+}
+
+int abx_verb_context(abx_cli *cli, abx_error **err)
+{
+    if (abx_cli_open(cli, err) < 0)
+        return -1;
+    const char *source = NULL;
+    const char *provider = abx_host_provider(cli->_host, &source);
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "provider", provider);
+    abx_mut_str(d, root, "source", source);
+    const char *where = NULL;
+    const char *url = provider_setting(cli, provider, "api_url", NULL);
+    if (!url)
+        url = provider_setting(cli, provider, "domain", NULL);
+    abx_mut_str(d, root, "endpoint",
+                url                              ? url
+                : strcmp(provider, "local") == 0 ? "this machine"
+                                                 : NULL);
+    if (provider_setting(cli, provider, "api_key", &where) ||
+        provider_setting(cli, provider, "access_key_id", &where))
+        abx_mut_str(d, root, "account", where);
+    abx_mut_str(d, root, "profile", abx_config_get(cli->_config, "profile", NULL, NULL));
+    abx_mut_str(d, root, "home", cli->_home);
+    if (abx_cli_json(cli))
+        return abx_print_json_mut(cli, root, err);
+    ABX_AUTO_JSON doc = abx_json_freeze(d);
+    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
+    abx_details(yyjson_doc_get_root(doc), &out);
+    return abx_print_buf(cli, &out, err);
+}

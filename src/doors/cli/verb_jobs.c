@@ -1,0 +1,243 @@
+/* jobs, logs, signal, wait. */
+#include "doors/cli/jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "doors/cli/print.h"
+#include "doors/cli/session.h"
+#include "doors/cli/signals.h"
+#include "doors/cli/table.h"
+#include "doors/cli/verbs.h"
+
+int abx_jobs_list(abx_cli *cli, const char *sandbox, yyjson_doc **out, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    return abx_cli_call(cli, ABX_OP_PROCESS_LIST, abx_cli_params(sandbox, &root), out, err);
+}
+
+yyjson_val *abx_jobs_last_background(yyjson_val *list)
+{
+    yyjson_val *last = NULL, *p;
+    size_t i, n;
+    const char *last_time = "";
+    yyjson_arr_foreach(list, i, n, p)
+    {
+        const char *started = abx_json_str(p, "startedAt", "");
+        if (abx_json_bool(p, "background", false) && (!last || strcmp(started, last_time) >= 0)) {
+            last = p;
+            last_time = started;
+        }
+    }
+    return last;
+}
+
+/* --- jobs ---------------------------------------------------------------------------------------------- */
+
+/* The command as a person would type it: words with blanks or quotes are quoted. */
+static char *command_text(yyjson_val *cmd)
+{
+    if (yyjson_is_str(cmd))
+        return abx_strdup(yyjson_get_str(cmd));
+    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
+    size_t i, n;
+    yyjson_val *word;
+    yyjson_arr_foreach(cmd, i, n, word)
+    {
+        const char *text = yyjson_is_str(word) ? yyjson_get_str(word) : "";
+        bool quote = !text[0] || strpbrk(text, " \t\n'\"\\$`*?[](){}<>|&;");
+        int rc = i ? abx_buf_add_byte(&out, ' ') : 0;
+        rc |= abx_buf_addf(&out, quote ? "'%s'" : "%s", text);
+        ABX_CHECK(rc == 0);
+    }
+    return abx_buf_take(&out);
+}
+
+static void state_text(yyjson_val *p, char out[32])
+{
+    const char *sig = abx_json_str(p, "signal", NULL);
+    int64_t code = abx_json_int(p, "exitCode", -1);
+    if (abx_json_bool(p, "timedOut", false))
+        snprintf(out, 32, "timed out");
+    else if (sig)
+        snprintf(out, 32, "%.31s", sig);
+    else if (code >= 0)
+        snprintf(out, 32, "exit %d", (int)(code & 0xff));
+    else
+        snprintf(out, 32, "%.31s", abx_json_str(p, "state", "running"));
+}
+
+static int print_jobs(abx_cli *cli, yyjson_val *array, abx_error **err)
+{
+    static const char *const headers[] = {"JOB",  "PID",     "STATE", "STARTED",
+                                          "KIND", "COMMAND", NULL};
+    abx_table t;
+    abx_table_init(&t, headers);
+    int64_t now = abx_now_wall_ms(), when;
+    size_t i, n;
+    yyjson_val *p;
+    yyjson_arr_foreach(array, i, n, p)
+    {
+        char pid[32] = "", state[32], started[32] = "";
+        if (abx_json_int(p, "pid", 0) > 0)
+            snprintf(pid, sizeof pid, "%lld", (long long)abx_json_int(p, "pid", 0));
+        state_text(p, state);
+        if (abx_parse_rfc3339(abx_json_str(p, "startedAt", ""), &when) == 0)
+            abx_format_relative(when, now, started);
+        ABX_AUTO_FREE char *command = command_text(abx_json_get(p, "cmd"));
+        const char *kind = abx_json_bool(p, "background", false) ? "background" : "foreground";
+        const char *cells[] = {abx_json_str(p, "id", NULL), pid, state, started, kind, command};
+        abx_table_add(&t, cells);
+    }
+    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    abx_table_write(&t, abx_print_width(cli), &text);
+    abx_table_clear(&t);
+    return abx_print_buf(cli, &text, err);
+}
+
+int abx_verb_jobs(abx_cli *cli, abx_error **err)
+{
+    ABX_AUTO_JSON found = NULL;
+    if (abx_jobs_list(cli, cli->args->words[0], &found, err) < 0)
+        return -1;
+    ABX_AUTO_JSON doc =
+        abx_limit_list(cli, "processes", abx_json_get(yyjson_doc_get_root(found), "processes"));
+    yyjson_val *array = abx_json_get(yyjson_doc_get_root(doc), "processes");
+    int rc = abx_print_list(cli, "processes", array, "id", err);
+    if (rc == 0)
+        rc = print_jobs(cli, array, err);
+    return rc < 0 ? -1 : 0;
+}
+
+/* --- logs ---------------------------------------------------------------------------------------------- */
+
+/* JOB, or the last background process. Owned; NULL and *err. */
+static char *choose_job(abx_cli *cli, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    if (a->word_count > 1)
+        return abx_strdup(a->words[1]);
+    ABX_AUTO_JSON found = NULL;
+    if (abx_jobs_list(cli, a->words[0], &found, err) < 0)
+        return NULL;
+    yyjson_val *last =
+        abx_jobs_last_background(abx_json_get(yyjson_doc_get_root(found), "processes"));
+    if (last)
+        return abx_strdup(abx_json_str(last, "id", ""));
+    abx_fail(err, ABX_ERR_PROCESS_NOT_FOUND, "sandbox '%s' has no background process", a->words[0]);
+    abx_hint(err, "'abx exec -d %s -- COMMAND' starts one", a->words[0]);
+    return NULL;
+}
+
+/* Parameters of process.attach from the first byte that is kept. */
+static yyjson_mut_doc *attach_params(const char *sandbox, const char *job, bool from_start,
+                                     bool follow)
+{
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_cli_params(sandbox, &root);
+    abx_mut_str(d, root, "processId", job);
+    abx_mut_bool(d, root, "follow", follow);
+    if (from_start) {
+        yyjson_mut_val *from = abx_mut_obj(d, root, "fromOffset");
+        abx_mut_int(d, from, "stdout", 0);
+        abx_mut_int(d, from, "stderr", 0);
+        abx_mut_int(d, from, "pty", 0);
+    }
+    return d;
+}
+
+int abx_verb_logs(abx_cli *cli, abx_error **err)
+{
+    const char *sandbox = cli->args->words[0];
+    ABX_AUTO_FREE char *job = choose_job(cli, err);
+    if (!job)
+        return -1;
+    bool follow = abx_has_flag(cli->args, ABX_FLAG_FOLLOW);
+    abx_session_options options = {
+        .sandbox = sandbox,
+        .op = ABX_OP_PROCESS_ATTACH,
+        .params = attach_params(sandbox, job, true, follow),
+        .watch_only = true,
+    };
+    abx_session_result result;
+    if (abx_session_run(cli, &options, &result, err) < 0)
+        return -1;
+    return cli->output_closed ? result.code : 0;
+}
+
+/* --- signal -------------------------------------------------------------------------------------------- */
+
+int abx_verb_signal(abx_cli *cli, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    if (abx_signal_number(a->words[2]) < 0) {
+        abx_fail(err, ABX_ERR_USAGE, "no signal is called '%s'", a->words[2]);
+        return abx_hint(err, "a name as TERM or SIGTERM, or a number");
+    }
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *params = abx_cli_params(a->words[0], &root);
+    abx_mut_str(params, root, "processId", a->words[1]);
+    abx_mut_str(params, root, "signal", a->words[2]);
+    return abx_cli_call(cli, ABX_OP_PROCESS_SIGNAL, params, NULL, err);
+}
+
+/* --- wait ---------------------------------------------------------------------------------------------- */
+
+/* Wait for one: its code, or -1 and *err. The object is added to list. */
+static int wait_one(abx_cli *cli, const char *job, yyjson_mut_doc *d, yyjson_mut_val *list,
+                    abx_error **err)
+{
+    const char *sandbox = cli->args->words[0];
+    ABX_AUTO_JSON ended = NULL;
+    if (abx_cli_call(cli, ABX_OP_PROCESS_ATTACH, attach_params(sandbox, job, false, true), &ended,
+                     err) < 0)
+        return -1;
+    yyjson_val *root = yyjson_doc_get_root(ended);
+    yyjson_mut_val *o = yyjson_val_mut_copy(d, root);
+    if (!yyjson_mut_obj_get(o, "id"))
+        abx_mut_str(d, o, "id", job);
+    yyjson_mut_arr_append(list, o);
+    int code = abx_process_code(root);
+    if (code < 0)
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the end of process '%s' came without a code",
+                        job);
+    return code;
+}
+
+static int wait_all(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *list, abx_error **err)
+{
+    ABX_AUTO_JSON found = NULL;
+    if (abx_jobs_list(cli, cli->args->words[0], &found, err) < 0)
+        return -1;
+    int code = 0;
+    size_t i, n;
+    yyjson_val *p;
+    yyjson_arr_foreach(abx_json_get(yyjson_doc_get_root(found), "processes"), i, n, p)
+    {
+        bool running = !abx_str_eq(abx_json_str(p, "state", "running"), "exited");
+        if (!running || !abx_json_bool(p, "background", false))
+            continue;
+        int one = wait_one(cli, abx_json_str(p, "id", ""), d, list, err);
+        if (one < 0)
+            return -1;
+        code = code ? code : one;
+    }
+    return code;
+}
+
+int abx_verb_wait(abx_cli *cli, abx_error **err)
+{
+    const abx_args *a = cli->args;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    yyjson_mut_val *list = abx_mut_arr(d, root, "processes");
+    int code =
+        a->word_count > 1 ? wait_one(cli, a->words[1], d, list, err) : wait_all(cli, d, list, err);
+    if (code >= 0 && abx_cli_json(cli) && abx_print_json_mut(cli, root, err) < 0)
+        return -1;
+    return code;
+}

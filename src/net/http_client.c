@@ -6,8 +6,8 @@
 
 int abx_http_open(uv_loop_t *loop, const abx_http_options *options, abx_http **out, abx_error **err)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return abx_fail(err, ABX_ERR_INTERNAL, "cannot set up the HTTP client");
+    if (abx__http_init(err) < 0)
+        return -1;
     abx_http *http = ABX_NEW(abx_http);
     http->loop = loop;
     if (options)

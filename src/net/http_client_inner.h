@@ -3,6 +3,7 @@
  *   http_client.c    the public calls
  *   http_multi.c     curl's multi socket interface on the loop
  *   http_transfer.c  one transfer: its curl handle, curl's callbacks, its end
+ *   http_ssl_init.c  setting up curl without setting up OpenSSL in advance
  *   http_ca.c        where this machine keeps its certificate authorities
  *   ws_client.c      frames (wslay) over an upgraded transfer
  *
@@ -95,6 +96,9 @@ int abx__transfer_new(abx_http *http, const abx_http_request *request, bool upgr
 void abx__transfer_finish(abx_http_transfer *t, CURLcode code);
 void abx__transfer_settle(abx_http_transfer *t); /* act on the marks; t may be gone afterwards */
 void abx__transfer_start_clock(abx_http_transfer *t, uint64_t idle_ms);
+
+/* http_ssl_init.c: of the libraries; undone by curl_global_cleanup. */
+int abx__http_init(abx_error **err);
 
 /* http_ca.c */
 /* Find the certificate authorities of this machine: *file or *dir (owned), or neither when there are none. */

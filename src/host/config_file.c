@@ -54,19 +54,19 @@ static int check_system_file(const abx_config_file *file, const struct stat *st,
     return 0;
 }
 
-static int check_modes(const abx_config_file *file, int fd, bool *foreign, abx_error **err)
+static int check_modes(const abx_config_file *file, const struct stat *st, bool *foreign,
+                       abx_error **err)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return abx_fail_errno(err, ABX_ERR_CONFIG, errno, "cannot use '%s'", file->path);
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(st->st_mode))
         return abx_fail(err, ABX_ERR_CONFIG, "cannot use '%s': it is no ordinary file", file->path);
+    if (st->st_size > (off_t)ABX_TOML_MAX)
+        return abx_fail(err, ABX_ERR_CONFIG, "cannot use '%s': it is over 256 KiB", file->path);
     if (file->source == ABX_SOURCE_USER)
-        return check_user_file(file, &st, err);
+        return check_user_file(file, st, err);
     if (file->source == ABX_SOURCE_SYSTEM)
-        return check_system_file(file, &st, err);
+        return check_system_file(file, st, err);
     if (foreign)
-        *foreign = (st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 002);
+        *foreign = (st->st_uid != geteuid() && st->st_uid != 0) || (st->st_mode & 002);
     return 0;
 }
 
@@ -77,16 +77,20 @@ int abx__config_read(const abx_config_file *file, abx_buf *text, bool *foreign, 
         return 1;
     if (fd < 0)
         return abx_fail_errno(err, ABX_ERR_CONFIG, errno, "cannot read '%s'", file->path);
-    if (check_modes(file, fd, foreign, err) < 0)
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return abx_fail_errno(err, ABX_ERR_CONFIG, errno, "cannot use '%s'", file->path);
+    if (check_modes(file, &st, foreign, err) < 0)
         return -1;
-    abx_buf_init(text, ABX_TOML_MAX + 1);
-    uint8_t *room = abx_buf_room(text, ABX_TOML_MAX + 1);
-    ssize_t n = room ? abx_read_full(fd, room, ABX_TOML_MAX + 1) : -1;
+    size_t size = (size_t)st.st_size + 1; /* one more, to see that it has not grown */
+    abx_buf_init(text, size);
+    uint8_t *room = abx_buf_room(text, size);
+    ssize_t n = room ? abx_read_full(fd, room, size) : -1;
     if (n < 0)
         return abx_fail_errno(err, ABX_ERR_CONFIG, errno, "cannot read '%s'", file->path);
+    if (n == (ssize_t)size)
+        return abx_fail(err, ABX_ERR_CONFIG, "'%s' changes while it is read", file->path);
     abx_buf_grow(text, (size_t)n);
-    if ((size_t)n > ABX_TOML_MAX)
-        return abx_fail(err, ABX_ERR_CONFIG, "cannot use '%s': it is over 256 KiB", file->path);
     return 0;
 }
 

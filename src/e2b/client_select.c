@@ -170,7 +170,7 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
     yyjson_mut_val *config = abx_mut_obj(d, root, "process");
     if (put_program(job, d, config, err) < 0)
         return -1;
-    yyjson_mut_val *envs = abx_mut_obj(d, config, "envs");
+    yyjson_mut_val *envs = yyjson_mut_obj(d);
     if (is_pty)
         abx_mut_str(d, envs, "TERM", term ? term : "xterm-256color");
     if (is_pty && !job->client->abx) {
@@ -179,6 +179,8 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
     }
     if (put_env(job, d, envs, err) < 0)
         return -1;
+    if (yyjson_mut_obj_size(envs) > 0)
+        abx_mut_put(d, config, "envs", envs);
     if (cwd && *cwd)
         abx_mut_str(d, config, "cwd", cwd);
     return 0;

@@ -369,7 +369,7 @@ static void a_process_is_given_its_input(void **state)
     fake_wait(&run);
     assert_result(&run, "{\"id\":\"42\",\"pid\":42}");
     assert_string_equal(fake_message(&f, 0),
-                        "{\"stdin\":true,\"process\":{\"cmd\":\"cat\",\"args\":[],\"envs\":{}}}");
+                        "{\"stdin\":true,\"process\":{\"cmd\":\"cat\",\"args\":[]}}");
     assert_string_equal(fake_body(&f, 1),
                         "{\"process\":{\"pid\":42},\"input\":{\"stdin\":\"aGk=\"}}");
     assert_request(&f, 2, "POST /process.Process/CloseStdin ");
@@ -394,7 +394,7 @@ static void a_process_in_our_dialect(void **state)
     assert_string_equal(fake_message(&f, 0),
                         "{\"abxInput\":\"w6k=\",\"stdin\":false,\"process\":{\"cmd\":\"/bin/"
                         "sh\",\"args\":[\"-c\",\"echo "
-                        "$A\"],\"envs\":{}},\"abx\":true,\"abxTied\":true,\"abxTimeoutMs\":\"5\"}");
+                        "$A\"]},\"abx\":true,\"abxTied\":true,\"abxTimeoutMs\":\"5\"}");
     assert_null(fake_header(&f, 0, "Connect-Timeout-Ms"));
     assert_result(&run, "{\"id\":\"p1\",\"pid\":42,\"signal\":\"SIGKILL\",\"timedOut\":true}");
     done(&f, &run);

@@ -66,3 +66,13 @@ int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **e
         *token = abx_strdup(s.token);
     return abx_take_fd(&fd);
 }
+
+char *abx_local_token(abx_local *local, const char *id, abx_error **err)
+{
+    ABX_AUTO_FD fd = abx_folder_open(local, id);
+    ABX_AUTO_STATE s = {0};
+    int rc = fd < 0 ? 1 : abx_state_read(fd, &s, err);
+    if (rc == 1)
+        abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
+    return rc == 0 ? ABX_TAKE(s.token) : NULL;
+}

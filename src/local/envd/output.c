@@ -44,7 +44,7 @@ static bool wants_reading(const abx__chan *c)
     if (!c->reading)
         return false;
     const abx__proc *p = c->proc;
-    for (const abx__node *n = p->subs.next; n != &p->subs; n = n->next) {
+    for (abx__node *n = p->subs.next; n != &p->subs; n = n->next) {
         const abx__sub *s = ABX__IN(n, abx__sub, node);
         if (s->pull ? c->total > s->at[c->channel] + LAG : s->held)
             return false;

@@ -70,11 +70,9 @@ static void free_host(abx_host *host)
     free(host);
 }
 
-static void on_provider_closed(void *data)
+static void on_closed(uv_handle_t *closer)
 {
-    abx_host *host = data;
-    if (--host->closing > 0)
-        return;
+    abx_host *host = closer->data;
     void (*cb)(void *) = host->close_cb;
     void *cb_data = host->close_data;
     free_host(host);
@@ -82,18 +80,32 @@ static void on_provider_closed(void *data)
         cb(cb_data);
 }
 
+static void on_provider_closed(void *data)
+{
+    abx_host *host = data;
+    if (--host->closing == 0)
+        uv_close((uv_handle_t *)&host->closer, on_closed);
+}
+
+static void on_turn(uv_timer_t *closer)
+{
+    on_provider_closed(closer->data);
+}
+
 void abx_host_close(abx_host *host, void (*cb)(void *data), void *data)
 {
     host->close_cb = cb;
     host->close_data = data;
     host->closing = 1;
+    uv_timer_init(host->loop, &host->closer);
+    host->closer.data = host;
+    uv_timer_start(&host->closer, on_turn, 0, 0);
     for (abx_open_provider *p = host->providers; p; p = p->next)
         host->closing++;
     for (abx_open_provider *p = host->providers, *next; p; p = next) {
         next = p->next;
         p->provider->adapter->close(p->provider, on_provider_closed, host);
     }
-    on_provider_closed(host);
 }
 
 int abx__host_ledger(abx_host *host, abx_ledger **out, abx_error **err)

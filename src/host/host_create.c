@@ -17,9 +17,10 @@ typedef struct creation {
     abx_host *host;
     abx_call *call; /* NULL once it is gone */
     char *provider;
-    char *key;            /* of the entry that we write; also the id that we propose */
-    char *holder;         /* key of the entry that stands in the way */
-    bool holder_same_key; /* it holds our idempotency key */
+    char *key;             /* of the entry that we write; also the id that we propose */
+    char *holder;          /* key of the entry that stands in the way */
+    char *holder_provider; /* … and its provider */
+    bool holder_same_key;  /* it holds our idempotency key */
     int rounds;
 } creation;
 
@@ -62,13 +63,15 @@ static void free_creation(creation *k)
     free(k->provider);
     free(k->key);
     free(k->holder);
+    free(k->holder_provider);
     free(k);
 }
 
 /* True if the request may have made a sandbox although the call failed: the entry stays for gc. */
 static bool may_exist(const abx_error *e)
 {
-    return e->id == ABX_ERR_TIMEOUT || e->id == ABX_ERR_CANCELLED || e->id == ABX_ERR_NETWORK;
+    return e->id == ABX_ERR_TIMEOUT || e->id == ABX_ERR_CANCELLED || e->id == ABX_ERR_NETWORK ||
+           e->id == ABX_ERR_BACKEND_ANSWER || e->id == ABX_ERR_PROVIDER_CRASHED;
 }
 
 static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, void *data)
@@ -151,20 +154,14 @@ static int try_create(creation *k, abx_error **err)
 }
 
 /* --- an entry stands in the way ------------------------------------------------------------------------- */
-static void on_wait_release(abx_call *c, void *state)
-{
-    (void)c;
-    ((creation *)state)->call = NULL;
-}
-
 static void on_wait_cancel(abx_call *c, void *state)
 {
     ((creation *)state)->call = NULL;
     abx_call_fail(c, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
 }
 
-static const abx_call_backend waiting = {.on_cancel = on_wait_cancel,
-                                         .on_release = on_wait_release};
+/* No on_release: k may be gone before the end that we gave is delivered. */
+static const abx_call_backend waiting = {.on_cancel = on_wait_cancel};
 
 static void conflict(creation *k, yyjson_val *holder)
 {
@@ -181,7 +178,7 @@ static void end_with_holder(creation *k, yyjson_val *info)
     yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_val_mut_copy(d, info);
     yyjson_mut_doc_set_root(d, root);
-    abx_mut_str(d, root, "provider", k->provider);
+    abx_mut_str(d, root, "provider", k->holder_provider);
     abx_call_end(k->call, d);
 }
 
@@ -216,29 +213,39 @@ static void on_holder(void *data, yyjson_val *info, const abx_error *err)
     free_creation(k);
 }
 
-/* Find the entry that stands in the way and ask its provider whether the sandbox lives. */
+/* Find the entry that stands in the way and ask its provider whether the sandbox lives. Returns as try_create. */
 static int ask_holder(creation *k, abx_error **err)
 {
     abx_ledger *ledger;
     abx_ledger_entry e = {0};
-    if (abx__host_ledger(k->host, &ledger, err) < 0 ||
-        abx_ledger_find(ledger, k->holder, &e, err) < 0)
+    abx_error *why = NULL;
+    if (abx__host_ledger(k->host, &ledger, err) < 0)
         return -1;
+    if (abx_ledger_find(ledger, k->holder, &e, &why) < 0) {
+        if (why->id != ABX_ERR_SANDBOX_NOT_FOUND)
+            return abx_error_take(err, why);
+        abx_error_free(why); /* it went away just now */
+        return try_create(k, err);
+    }
     const char *idem = abx_json_str(abx_call_params(k->call), "idempotencyKey", NULL);
     k->holder_same_key = idem && e.idempotency_key && strcmp(idem, e.idempotency_key) == 0;
     bool busy = !e.complete && abx__host_creator_lives(&e);
     yyjson_mut_val *root;
     yyjson_mut_doc *params = abx_mut_new(&root);
     abx_mut_str(params, root, "sandboxId", e.id ? e.id : e.key);
-    ABX_AUTO_FREE char *provider = abx_strdup(e.provider);
+    free(k->holder_provider);
+    k->holder_provider = abx_strdup(e.provider);
     abx_ledger_entry_clear(&e);
     if (busy) {
         yyjson_mut_doc_free(params);
         abx_fail(err, ABX_ERR_CONFLICT, "a sandbox with this name or key is being made right now");
         return abx_hint(err, "try again when it is there");
     }
+    if (abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_INFO, params, on_holder, k, err) <
+        0)
+        return -1;
     abx_call_accept(k->call, &waiting, k);
-    return abx__host_ask(k->host, provider, ABX_OP_SANDBOX_INFO, params, on_holder, k, err);
+    return 0;
 }
 
 static int check_name(yyjson_val *params, abx_error **err)

@@ -32,22 +32,21 @@ static void on_backend_done(abx_call *c, yyjson_mut_doc **result, abx_error **er
 {
     (void)c;
     sweep *s = data;
-    if (!*err && *result) {
-        yyjson_mut_val *list = yyjson_mut_obj_get(yyjson_mut_doc_get_root(*result), "removed");
+    if (!*err) {
+        if (!*result)
+            *result = abx_mut_new(NULL);
+        yyjson_mut_val *root = yyjson_mut_doc_get_root(*result);
+        yyjson_mut_val *list = yyjson_mut_obj_get(root, "removed");
+        if (!yyjson_mut_is_arr(list))
+            list = abx_mut_arr(*result, root, "removed");
         size_t i, n;
         yyjson_mut_val *item;
         yyjson_mut_arr_foreach(s->removed, i, n, item)
             yyjson_mut_arr_append(list, yyjson_mut_val_mut_copy(*result, item));
-        yyjson_mut_arr_foreach(list, i, n, item)
+        yyjson_mut_arr_foreach(list, i, n, item) if (yyjson_mut_is_obj(item))
             abx_mut_str(*result, item, "provider", s->provider);
     }
     free_sweep(s);
-}
-
-static void on_gone(abx_call *c, void *state)
-{
-    (void)c;
-    ((sweep *)state)->call = NULL;
 }
 
 static void on_cancel(abx_call *c, void *state)
@@ -56,7 +55,8 @@ static void on_cancel(abx_call *c, void *state)
     abx_call_fail(c, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
 }
 
-static const abx_call_backend sweeping = {.on_cancel = on_cancel, .on_release = on_gone};
+/* No on_release: s may be gone before the end that we gave is delivered. */
+static const abx_call_backend sweeping = {.on_cancel = on_cancel};
 
 static void step(sweep *s);
 
@@ -67,18 +67,6 @@ static void forget(sweep *s, const char *key)
         abx_ledger_remove(ledger, key, NULL);
 }
 
-static void on_killed(void *data, yyjson_val *result, const abx_error *err)
-{
-    (void)result;
-    sweep *s = data;
-    const char *key = s->orphans[s->next++];
-    if (!err || err->id == ABX_ERR_SANDBOX_NOT_FOUND)
-        forget(s, key);
-    else
-        abx_logf(s->host->log, ABX_LOG_WARN, "cannot end sandbox '%s': %s", key, err->message);
-    step(s);
-}
-
 static void note(sweep *s, const char *key)
 {
     yyjson_mut_val *item = yyjson_mut_arr_add_obj(s->found, s->removed);
@@ -86,12 +74,30 @@ static void note(sweep *s, const char *key)
     abx_mut_str(s->found, item, "what", "sandbox that its maker never saw");
 }
 
+static void on_killed(void *data, yyjson_val *result, const abx_error *err)
+{
+    (void)result;
+    sweep *s = data;
+    if (!s->call) { /* cancelled; the host may be closing */
+        free_sweep(s);
+        return;
+    }
+    const char *key = s->orphans[s->next++];
+    if (!err)
+        note(s, key);
+    if (!err || err->id == ABX_ERR_SANDBOX_NOT_FOUND)
+        forget(s, key);
+    else
+        abx_logf(s->host->log, ABX_LOG_WARN, "cannot end sandbox '%s': %s", key, err->message);
+    step(s);
+}
+
 static void step(sweep *s)
 {
-    while (s->call && s->orphans[s->next]) {
+    while (s->orphans[s->next]) {
         const char *key = s->orphans[s->next];
-        note(s, key);
         if (s->dry) {
+            note(s, key);
             s->next++;
             continue;
         }
@@ -102,10 +108,6 @@ static void step(sweep *s)
             0)
             return;
         s->next++;
-    }
-    if (!s->call) {
-        free_sweep(s);
-        return;
     }
     abx_call *call = s->call;
     abx_call_intercept(call, on_backend_done, s);

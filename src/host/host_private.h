@@ -27,6 +27,7 @@ struct abx_host {
     const char **ids; /* all that are known, NULL at the end */
     char **used;      /* last answer of abx_host_used_providers */
     int closing;
+    uv_timer_t closer; /* only while closing: the end comes from the loop */
     void (*close_cb)(void *data);
     void *close_data;
 };

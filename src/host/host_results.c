@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "host/host_private.h"
 #include "ops/call_host.h"
 
@@ -20,11 +21,19 @@ static void free_watch(watch *w)
     free(w);
 }
 
-static void forget(watch *w, const char *key)
+/* word: a key, or the id of a sandbox, whose entry may have another key */
+static void forget(watch *w, const char *word)
 {
     abx_ledger *ledger;
+    abx_ledger_entry e = {0};
     abx_error *why = NULL;
-    if (abx__host_ledger(w->host, &ledger, &why) < 0 || abx_ledger_remove(ledger, key, &why) < 0)
+    int rc = abx__host_ledger(w->host, &ledger, &why);
+    if (rc == 0 && abx_ledger_find(ledger, word, &e, NULL) == 0 &&
+        strcmp(e.provider, w->provider) == 0 &&
+        (abx_str_eq(e.id, word) || strcmp(e.key, word) == 0)) /* no name, no beginning of an id */
+        rc = abx_ledger_remove(ledger, e.key, &why);
+    abx_ledger_entry_clear(&e);
+    if (rc < 0)
         abx_logf(w->host->log, ABX_LOG_WARN, "ledger: %s", abx_error_text(why));
     abx_error_free(why);
 }
@@ -74,7 +83,8 @@ static void see_list(watch *w, abx_call *c, yyjson_mut_doc *result)
     yyjson_mut_val *list = yyjson_mut_obj_get(yyjson_mut_doc_get_root(result), "sandboxes");
     size_t i, n;
     yyjson_mut_val *box;
-    yyjson_mut_arr_foreach(list, i, n, box) abx_mut_str(result, box, "provider", w->provider);
+    yyjson_mut_arr_foreach(list, i, n, box) if (yyjson_mut_is_obj(box))
+        abx_mut_str(result, box, "provider", w->provider);
     if (!abx_json_get(abx_call_params(c), "metadata"))
         compare_ledger(w, list);
 }

@@ -88,7 +88,7 @@ static void add_link(const abx_ledger *l, int dir, candidates *c, const char *na
     ABX_AUTO_FREE char *id = abx__ledger_unlink_name(name);
     if (!id || !abx_has_prefix(id, c->prefix))
         return;
-    abx_ledger_entry e;
+    abx_ledger_entry e = {0};
     if (follow(l, dir, ABX_CLAIM_ID, id, &e, NULL) == 0)
         add(c, id, e.key);
     abx_ledger_entry_clear(&e);

@@ -498,6 +498,22 @@ static void corrupt_entry_stops_neither_list_nor_gc(void **state)
     host_rig_close(&r);
 }
 
+/* A link that leads nowhere we know: a prefix search meets it. */
+static void odd_link_in_the_ledger_does_no_harm(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    rig_fake.own_ids = true;
+    ABX_AUTO_FREE char *id = host_make(&r, "{}");
+    ABX_AUTO_FREE char *odd = abx_format("%s/ledger/ids/aaaabbbbcccc1111", r.home);
+    ABX_AUTO_FREE char *gone = abx_format("%s/ledger/ids/aaaabbbbcccc2222", r.home);
+    assert_int_equal(symlink("../../../etc/passwd", odd), 0);
+    assert_int_equal(symlink("nobody", gone), 0);
+    assert_int_equal(host_on(&r, ABX_OP_SANDBOX_INFO, "aaaab"), ABX_ERR_SANDBOX_NOT_FOUND);
+    assert_int_equal(host_on(&r, ABX_OP_SANDBOX_INFO, id), OK);
+    host_rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,6 +548,7 @@ int main(void)
         cmocka_unit_test(gc_can_be_cancelled_in_its_middle),
         cmocka_unit_test(gc_needs_its_feature),
         cmocka_unit_test(corrupt_entry_stops_neither_list_nor_gc),
+        cmocka_unit_test(odd_link_in_the_ledger_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

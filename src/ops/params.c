@@ -43,12 +43,19 @@ static bool has_nul(yyjson_val *v)
     return false;
 }
 
+/* A whole number from 0 on; a document that was built, not read, may hold it as a signed one. */
+static bool is_count(yyjson_val *v)
+{
+    return yyjson_is_sint(v) ? yyjson_get_sint(v) >= 0
+                             : yyjson_is_uint(v) && yyjson_get_uint(v) <= INT64_MAX;
+}
+
 static bool has_type(abx_type type, yyjson_val *v)
 {
     switch (type) {
     case ABX_TYPE_STRING: return yyjson_is_str(v);
     case ABX_TYPE_BOOL: return yyjson_is_bool(v);
-    case ABX_TYPE_INT: return yyjson_is_uint(v) && yyjson_get_uint(v) <= INT64_MAX;
+    case ABX_TYPE_INT: return is_count(v);
     case ABX_TYPE_ARGV: return yyjson_is_str(v) || (yyjson_is_arr(v) && all_strings(v));
     case ABX_TYPE_MAP: return is_map(v);
     case ABX_TYPE_BYTES: return is_bytes(v);

@@ -80,7 +80,7 @@ int abx__ledger_load(const abx_ledger *l, int dir, const char *key, abx_ledger_e
         return abx_wrap(err, "the ledger file '%s' cannot be used", path);
     }
     ABX_AUTO_JSON doc =
-        abx_json_parse(abx_buf_cstr(&text), text.len, ABX_ERR_LOCAL_STATE, name, &why);
+        abx_json_parse(abx_buf_cstr(&text), text.len, ABX_ERR_LOCAL_STATE, "it", &why);
     if (!doc)
         return fail_corrupt(path, abx_error_text(why), err);
     const char *wrong = fill(yyjson_doc_get_root(doc), key, out);

@@ -45,6 +45,28 @@ yyjson_mut_doc *abx_cli_params(const char *sandbox, yyjson_mut_val **root)
     return d;
 }
 
+/* -v: the operation; -vv: its parameters too, variables by their names only. */
+static void log_call(abx_cli *cli, abx_op_id op, yyjson_mut_val *params)
+{
+    if (cli->log.level < ABX_LOG_DEBUG)
+        return;
+    const char *method = abx_op_row_of(op)->method;
+    if (cli->log.level < ABX_LOG_TRACE) {
+        abx_logf(&cli->log, ABX_LOG_DEBUG, "call %s", method);
+        return;
+    }
+    ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *shown = yyjson_mut_val_mut_copy(d, params);
+    yyjson_mut_val *env = yyjson_mut_obj_get(shown, "env");
+    yyjson_mut_obj_iter at;
+    yyjson_mut_obj_iter_init(env, &at);
+    for (yyjson_mut_val *key; (key = yyjson_mut_obj_iter_next(&at)) != NULL;)
+        yyjson_mut_set_str(yyjson_mut_obj_iter_get_val(key), "...");
+    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    if (abx_json_write_mut(shown, &text) == 0)
+        abx_logf(&cli->log, ABX_LOG_TRACE, "call %s %s", method, abx_buf_cstr(&text));
+}
+
 /* A call with the deadline of the command line. params is freed. NULL and *err when a signal came already. */
 static abx_call *new_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
                           const abx_call_handlers *handlers, void *data, abx_error **err)
@@ -56,6 +78,7 @@ static abx_call *new_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
     }
     if (abx_cli_open(cli, err) < 0)
         return NULL;
+    log_call(cli, op, yyjson_mut_doc_get_root(taken));
     abx_call *c = abx_call_new(&cli->_loop, op, abx_json_freeze(taken), handlers, data);
     if (cli->deadline != ABX_FOREVER && !cli->_cleaning) {
         uint64_t now = abx_now_mono_ms();

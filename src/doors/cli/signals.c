@@ -13,7 +13,7 @@ int abx_signal_number(const char *name)
 {
     uint64_t number;
     if (abx_parse_uint(name, 64, &number) == 0)
-        return (int)number;
+        return number > 0 ? (int)number : -1;
     if (strncasecmp(name, "SIG", 3) == 0)
         name += 3;
     for (int i = 1; i < NSIG; i++) {

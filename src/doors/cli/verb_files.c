@@ -55,8 +55,11 @@ static int print_files(abx_cli *cli, yyjson_val *array, abx_error **err)
 
 int abx_verb_files_ls(abx_cli *cli, abx_error **err)
 {
+    const abx_args *a = cli->args;
     ABX_AUTO_REMOTE p = {NULL, NULL};
-    if (abx_remote_path_parse(&p, cli->args->words[0], true, err) < 0)
+    if (a->word_count == 2) /* ID PATH */
+        p = (abx_remote_path){abx_strdup(a->words[0]), abx_strdup(a->words[1])};
+    else if (abx_remote_path_parse(&p, a->words[0], true, err) < 0)
         return -1;
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *params = path_params(cli, &p, &root);
@@ -68,7 +71,7 @@ int abx_verb_files_ls(abx_cli *cli, abx_error **err)
     ABX_AUTO_JSON doc =
         abx_limit_list(cli, "files", abx_json_get(yyjson_doc_get_root(found), "files"));
     yyjson_val *array = abx_json_get(yyjson_doc_get_root(doc), "files");
-    int rc = abx_print_list(cli, "files", array, "path", err);
+    int rc = abx_print_list(cli, "files", array, "name", err);
     if (rc == 0)
         rc = print_files(cli, array, err);
     return rc < 0 ? -1 : 0;

@@ -95,6 +95,15 @@ static int pump_in(abx_stream *s, abx_cli *cli, abx_error **err)
     return rc < 0 ? -1 : 0;
 }
 
+static int print_written(abx_cli *cli, yyjson_val *result, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "path", abx_json_str(result, "path", NULL));
+    abx_mut_int(d, root, "size", abx_json_int(result, "size", 0));
+    return abx_print_json_mut(cli, root, err);
+}
+
 int abx_verb_files_write(abx_cli *cli, abx_error **err)
 {
     ABX_AUTO_REMOTE p = {NULL, NULL};
@@ -116,7 +125,7 @@ int abx_verb_files_write(abx_cli *cli, abx_error **err)
     if (rc == 0)
         rc = abx_stream_finish(&s, &result, err);
     if (rc == 0 && abx_cli_json(cli))
-        rc = abx_print_json(cli, result, err);
+        rc = print_written(cli, result, err);
     abx_stream_close(&s);
     return rc;
 }

@@ -46,6 +46,10 @@ static int kill_all(abx_cli *cli, killing *k, abx_error **err)
         abx_format("end %zu sandbox%s of provider '%s'", count, count == 1 ? "" : "es",
                    abx_host_provider(cli->_host, NULL));
     int yes = abx_confirm(cli, question, "-y", err);
+    if (yes == 0) {
+        abx_cli_note(cli, "abx: nothing was ended");
+        k->code = 1;
+    }
     if (yes <= 0)
         return yes;
     size_t i, n;

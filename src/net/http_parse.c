@@ -93,6 +93,8 @@ static int body(llhttp_t *p, const char *at, size_t n)
 {
     abx__conn *c = p->data;
 
+    if (n == 0)
+        return 0;
     abx__exchange_body(c->x, (const uint8_t *)at, n);
     if (c->fail_status || c->dead)
         return HPE_USER;

@@ -113,7 +113,7 @@ static int take_field(abx_sse_parser *p, const char *name, size_t name_len, cons
         p->has_data = 1;
         return abx_buf_add(&p->data, value, n);
     }
-    if (IS("event"))
+    if (IS("event") && !memchr(value, 0, n))
         return set(&p->name, value, n);
     if (IS("id") && !memchr(value, 0, n))
         return set(&p->id, value, n);

@@ -382,8 +382,7 @@ static void the_list_shows_sources_and_no_secret(void **state)
         "\"key\":\"providers.a.access_key_secret\",\"value\":\"****\"",
         "\"value\":\"env:ID\"",
         "https://****@x.test/",
-        "\"key\":\"providers.a.domain\",\"value\":\"d.test\",\"source\":\"env\",\"where\":\"ABX_"
-        "DOMAIN\"",
+        "\"value\":\"d.test\",\"source\":\"env\",\"where\":\"ABX_DOMAIN\"",
         "\"key\":\"providers.a.token\",\"value\":\"****7766\"",
         "\"key\":\"providers.a.template\",\"value\":\"base\"",
         "{\"key\":\"timeout\",\"value\":null,\"source\":\"default\",\"where\":\"default\"}",

@@ -14,6 +14,7 @@ typedef struct creation {
     char id[ABX_ID_LEN + 1];
     yyjson_doc *params; /* own copy: spec borrows from it */
     const char **weaker;
+    bool finished, released; /* two owners: the set-up and the call; the second to let go frees */
 } creation;
 
 static void free_creation(creation *k)
@@ -23,6 +24,14 @@ static void free_creation(creation *k)
     free(k);
 }
 
+/* The set-up is over. */
+static void let_go(creation *k)
+{
+    k->finished = true;
+    if (k->released)
+        free_creation(k);
+}
+
 static void on_unwanted_killed(void *data, const abx_error *err)
 {
     creation *k = data;
@@ -30,7 +39,7 @@ static void on_unwanted_killed(void *data, const abx_error *err)
         abx_logf(k->p->log, ABX_LOG_WARN, "sandbox '%s': %s", k->id, err->message);
     if (k->call)
         abx_call_fail(k->call, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
-    free_creation(k);
+    let_go(k);
 }
 
 /* The caller went away while the sandbox was made. */
@@ -58,7 +67,7 @@ static void on_created(void *data, yyjson_val *info, int first_fd, const abx_err
         abx_call_fail(k->call, why);
     else
         abx_error_free(why);
-    free_creation(k);
+    let_go(k);
 }
 
 static void on_cancel(abx_call *c, void *state)
@@ -71,8 +80,11 @@ static void on_cancel(abx_call *c, void *state)
 static void on_release(abx_call *c, void *state)
 {
     creation *k = state;
-    if (k->call == c)
-        k->call = NULL;
+    (void)c;
+    k->call = NULL;
+    k->released = true;
+    if (k->finished)
+        free_creation(k);
 }
 
 static int read_network(yyjson_val *params, abx_local_spec *spec, abx_error **err)

@@ -56,6 +56,7 @@ typedef struct pending {
     local_provider *p;
     abx_call *call; /* NULL once it was let go */
     char *id;
+    bool finished, released; /* two owners: the work and the call; the second to let go frees */
 } pending;
 
 static void free_pending(pending *w)
@@ -66,9 +67,20 @@ static void free_pending(pending *w)
 
 static void on_release(abx_call *c, void *state)
 {
+    (void)c;
     pending *w = state;
-    if (w->call == c)
-        w->call = NULL;
+    w->call = NULL;
+    w->released = true;
+    if (w->finished)
+        free_pending(w);
+}
+
+/* The work is over. */
+static void let_go(pending *w)
+{
+    w->finished = true;
+    if (w->released)
+        free_pending(w);
 }
 
 /* Both kinds of work are short and end by themselves. */
@@ -96,7 +108,7 @@ static void on_killed(void *data, const abx_error *err)
         abx_call_fail(w->call, abx_error_copy(err));
     else if (w->call)
         abx_call_end(w->call, NULL);
-    free_pending(w);
+    let_go(w);
 }
 
 static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
@@ -139,7 +151,7 @@ static void on_timeout_set(void *data, yyjson_val *reply, const abx_error *err)
         abx_mut_str(d, root, "expiresAt", at > 0 ? text : NULL);
         abx_call_end(w->call, d);
     }
-    free_pending(w);
+    let_go(w);
 }
 
 static int set_timeout(local_provider *p, abx_call *call, const char *id, int64_t timeout_ms,

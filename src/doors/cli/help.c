@@ -21,25 +21,20 @@ static void add(abx_buf *out, const char *fmt, ...)
 /* Continue a text at column `at` of a line, with `indent` for the lines that follow. */
 static void wrap_from(abx_buf *out, const char *text, size_t at, size_t indent)
 {
-    while (*text) {
+    for (bool first = true; *text; first = false) {
         size_t n = strcspn(text, " ");
-        if (at + n > ABX_HELP_WIDTH && at > indent) {
+        if (!first && at + 1 + n > ABX_HELP_WIDTH) {
             add(out, "\n%*s", (int)indent, "");
             at = indent;
+        } else if (!first) {
+            add(out, " ");
+            at++;
         }
         add(out, "%.*s", (int)n, text);
         at += n;
         text += n;
-        if (*text == ' ')
-            text++;
-        if (*text && at < ABX_HELP_WIDTH) {
-            add(out, " ");
-            at++;
-        }
+        text += strspn(text, " ");
     }
-    /* No blank at a line's end. */
-    while (out->len > 0 && out->data[out->len - 1] == ' ')
-        out->len--;
     add(out, "\n");
 }
 

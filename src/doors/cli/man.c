@@ -42,8 +42,9 @@ static void add_line(abx_buf *out, const char *request, const char *text)
 
 static void add_head(abx_buf *out, const char *page, const char *summary)
 {
-    ABX_CHECK(abx_buf_addf(out, ".TH \"%s\" 1 \"\" \"abx\" \"User Commands\"\n.SH NAME\n", page) ==
-              0);
+    ABX_CHECK(abx_buf_addf(out,
+                           ".TH \"%s\" 1 \"\" \"abx\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n",
+                           page) == 0);
     add_text(out, page);
     add_raw(out, " \\- ");
     add_text(out, summary);

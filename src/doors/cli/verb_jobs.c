@@ -99,13 +99,30 @@ static int print_jobs(abx_cli *cli, yyjson_val *array, abx_error **err)
     return abx_print_buf(cli, &text, err);
 }
 
+/* Without commands of the foreground that have ended: their caller has had all of them. */
+static yyjson_doc *without_ended_commands(yyjson_val *array)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    yyjson_mut_val *list = abx_mut_arr(d, root, "processes");
+    size_t i, n;
+    yyjson_val *p;
+    yyjson_arr_foreach(array, i, n,
+                       p) if (abx_json_bool(p, "background", false) ||
+                              !abx_str_eq(abx_json_str(p, "state", "running"), "exited"))
+        yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, p));
+    return abx_json_freeze(d);
+}
+
 int abx_verb_jobs(abx_cli *cli, abx_error **err)
 {
     ABX_AUTO_JSON found = NULL;
     if (abx_jobs_list(cli, cli->args->words[0], &found, err) < 0)
         return -1;
+    ABX_AUTO_JSON kept =
+        without_ended_commands(abx_json_get(yyjson_doc_get_root(found), "processes"));
     ABX_AUTO_JSON doc =
-        abx_limit_list(cli, "processes", abx_json_get(yyjson_doc_get_root(found), "processes"));
+        abx_limit_list(cli, "processes", abx_json_get(yyjson_doc_get_root(kept), "processes"));
     yyjson_val *array = abx_json_get(yyjson_doc_get_root(doc), "processes");
     int rc = abx_print_list(cli, "processes", array, "id", err);
     if (rc == 0)

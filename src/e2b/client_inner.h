@@ -148,8 +148,10 @@ struct abx__envd_job {
     abx__envd_kind kind;
     void (*unary_done)(abx__envd_job *job, yyjson_val *answer, abx_error *err);
     /* of the question whether the sandbox lives */
-    void (*broken_done)(abx__envd_job *job, abx_error *err);
-    abx_error *broken_by;
+    struct {
+        void (*done)(abx__envd_job *job, abx_error *err);
+        abx_error *by;
+    } broken[2]; /* main and side may wait for it at once */
 };
 
 int abx__envd_job_run(abx_envd_client *c, abx_call *call, const abx__envd_op *op, abx_error **err);

@@ -14,7 +14,8 @@ static void job_free(abx__envd_job *job)
     if (job->op->clear)
         job->op->clear(job);
     abx__envd_stream_free(job);
-    abx_error_free(job->broken_by);
+    for (size_t i = 0; i < ABX_COUNT(job->broken); i++)
+        abx_error_free(job->broken[i].by);
     free(job->state);
     free(job);
 }
@@ -189,19 +190,22 @@ void abx__envd_job_after(abx__envd_job *job, uint64_t ms, void (*cb)(abx__envd_j
 }
 
 /* --- is the sandbox gone? ----------------------------------------------------------------------------------- */
-static void tell_broken(abx__envd_job *job, bool gone)
+static void tell_one(abx__envd_job *job, bool gone, abx_error *by,
+                     void (*done)(abx__envd_job *job, abx_error *err))
 {
-    abx_error *by = ABX_TAKE(job->broken_by);
-    void (*done)(abx__envd_job *, abx_error *) = job->broken_done;
-    job->broken_done = NULL;
-    if (!done || !by)
-        return;
     if (gone) {
         abx_error_free(by);
         by = abx_error_new(ABX_ERR_SANDBOX_ENDED, "sandbox '%s' ended while the call ran",
                            job->client->sandbox_id);
     }
     done(job, by);
+}
+
+static void tell_broken(abx__envd_job *job, bool gone)
+{
+    for (size_t i = 0; i < ABX_COUNT(job->broken) && !job->ended; i++)
+        if (job->broken[i].by)
+            tell_one(job, gone, ABX_TAKE(job->broken[i].by), job->broken[i].done);
 }
 
 static void on_health(abx__envd_exchange *x, const abx_error *err)
@@ -217,20 +221,19 @@ void abx__envd_job_broken(abx__envd_job *job, const abx_error *by,
 {
     static const abx__envd_hooks hooks = {.end = on_health};
     abx_envd_client *c = job->client;
-    abx_error_free(job->broken_by);
-    job->broken_by = abx_error_copy(by);
-    job->broken_done = done;
     /* also an answer that was cut short, and silence: a sandbox that dies can look like each of them */
-    if (by->id != ABX_ERR_NETWORK && by->id != ABX_ERR_BACKEND_ANSWER && by->id != ABX_ERR_TIMEOUT) {
-        tell_broken(job, false);
+    bool ask =
+        by->id == ABX_ERR_NETWORK || by->id == ABX_ERR_BACKEND_ANSWER || by->id == ABX_ERR_TIMEOUT;
+    if (!ask || c->alive) {
+        tell_one(job, ask && c->alive(c->dial_data) == 0, abx_error_copy(by), done);
         return;
     }
-    if (c->alive) {
-        tell_broken(job, c->alive(c->dial_data) == 0);
-        return;
-    }
+    size_t i = job->broken[0].by ? 1 : 0;
+    ABX_CHECK(!job->broken[i].by);
+    job->broken[i].by = abx_error_copy(by);
+    job->broken[i].done = done;
     abx__envd_request r = {.method = "GET", .path = "/health", .timeout_ms = ABX__ENVD_HEALTH_MS};
-    if (job->probe || abx__envd_job_exchange(job, &job->probe, &r, &hooks, NULL) < 0)
+    if (!job->probe && abx__envd_job_exchange(job, &job->probe, &r, &hooks, NULL) < 0)
         tell_broken(job, false);
 }
 

@@ -150,6 +150,8 @@ static int put_env(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *envs, 
     yyjson_val *env = abx_json_get(abx_call_params(job->call), "env");
     size_t i = 0, n = 0;
     yyjson_val *key = NULL, *value = NULL;
+    if (!env)
+        return 0;
     yyjson_obj_foreach(env, i, n, key, value)
     {
         const char *name = yyjson_get_str(key);

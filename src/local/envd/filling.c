@@ -57,7 +57,7 @@ static char *resolve(void *data, const char *path, const char *user, abx_e2b_fau
     }
     char *full = abx__path_resolve(data, path, &u);
     if (!full)
-        abx_e2b_fault_set(f, 400, ABX__NO_TILDE, user);
+        abx_e2b_fault_set(f, 400, "error resolving path: " ABX__NO_TILDE, user);
     return full;
 }
 

@@ -167,7 +167,7 @@ static char *real_folder(abx_e2b_call *c, const char *path)
         abx_e2b_fail(c, ABX_E2B_CODE_FAILED_PRECONDITION,
                      "cyclic symlink or chain >255 links at \"%s\"", path);
     else if (!real && errno == ENOENT)
-        abx_e2b_fail(c, ABX_E2B_CODE_NOT_FOUND, "directory not found: %s",
+        abx_e2b_fail(c, ABX_E2B_CODE_NOT_FOUND, "path not found: lstat %s: %s", path,
                      abx__errno_text(errno, text));
     else if (!real)
         abx_e2b_fail(c, ABX_E2B_CODE_INTERNAL, "error getting file info: lstat %s: %s", path,

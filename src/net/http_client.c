@@ -47,7 +47,8 @@ int abx__http_start(abx_http *http, const abx_http_request *request, bool upgrad
 {
     abx_http_transfer *t;
 
-    ABX_CHECK(!http->closing);
+    if (http->closing)
+        return abx_fail(err, ABX_ERR_CANCELLED, "the HTTP client is closing");
     if (abx__transfer_new(http, request, upgrade, &t, err) < 0)
         return -1;
     t->on = *handlers;

@@ -126,8 +126,11 @@ static curl_socket_t on_open_socket(void *data, curlsocktype purpose, struct cur
     (void)purpose;
     (void)address;
     int fd = t->http->options.dial(t->http->options.dial_data, &err);
-    if (fd >= 0)
+    if (fd >= 0) {
+        /* What an earlier attempt of the same request met does not count any more. */
+        abx_error_free(ABX_TAKE(t->error));
         return fd;
+    }
     stop_with(t, err ? err : abx_error_new(ABX_ERR_NETWORK, "cannot reach '%s'", t->server));
     return CURL_SOCKET_BAD;
 }

@@ -423,6 +423,54 @@ static void test_close_in_the_middle(void **state)
     each_transport(close_in_the_middle);
 }
 
+/* A pooled connection that the server has closed meanwhile is not used again. */
+static void test_stale_connection(void **state)
+{
+    (void)state;
+    for (int dialled = 0; dialled < 2; dialled++) {
+        world w;
+        call c = {0};
+        world_open(&w, dialled, &(abx_http_server_options){.idle_timeout_ms = 20});
+        for (int i = 0; i < 3; i++) {
+            start(&c, &w, "POST", "/echo", (abx_http_request){.body = "again", .body_len = 5});
+            wait_end(&c);
+            if (c.err)
+                fail_msg("%s", c.err->message);
+            assert_string_equal(c.body, "again");
+            clear(&c);
+            while (abx_http_server_connections(w.a.server))
+                uv_run(&w.a.loop, UV_RUN_ONCE);
+        }
+        world_close(&w);
+    }
+}
+
+static void restart_on_end(abx_http_transfer *t, const abx_error *err, void *data)
+{
+    call *c = data;
+    abx_http_request r = {.method = "GET", .url = "http://127.0.0.1/"};
+
+    (void)t;
+    assert_int_equal(err->id, ABX_ERR_CANCELLED);
+    c->ends++;
+    assert_int_equal(abx_http_start(c->w->http, &r, &handlers, c, NULL, NULL), -1);
+}
+
+static void test_no_start_while_closing(void **state)
+{
+    (void)state;
+    world w;
+    call c = {0};
+    abx_http_request r = {.method = "GET", .url = "http://127.0.0.1/"};
+    static const abx_http_handlers stubborn = {.on_end = restart_on_end};
+
+    world_open(&w, true, NULL);
+    c.w = &w;
+    assert_int_equal(abx_http_start(w.http, &r, &stubborn, &c, NULL, NULL), 0);
+    world_close(&w);
+    assert_int_equal(c.ends, 1);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -593,6 +641,8 @@ int main(void)
         cmocka_unit_test(test_slow_writer),
         cmocka_unit_test(test_cancels),
         cmocka_unit_test(test_close_in_the_middle),
+        cmocka_unit_test(test_stale_connection),
+        cmocka_unit_test(test_no_start_while_closing),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_dial),

@@ -475,6 +475,11 @@ static void test_peer_dies(void **state)
     }
 }
 
+static void stop_loop(uv_timer_t *t)
+{
+    uv_stop(t->loop);
+}
+
 static void test_half_close(void **state)
 {
     (void)state;
@@ -503,6 +508,66 @@ static void test_half_close(void **state)
     expect_end(&cut);
     peer_close(&cut);
     app_close(&a);
+}
+
+/* Turns of the loop while nothing happens for a while. */
+static uint64_t idle_turns(app *a)
+{
+    uv_metrics_t before, after;
+    uv_timer_t t;
+
+    uv_timer_init(&a->loop, &t);
+    uv_timer_start(&t, stop_loop, 50, 0);
+    uv_metrics_info(&a->loop, &before);
+    uv_run(&a->loop, UV_RUN_DEFAULT);
+    uv_metrics_info(&a->loop, &after);
+    uv_close((uv_handle_t *)&t, NULL);
+    return after.loop_count - before.loop_count;
+}
+
+/* Level-triggered events of a peer that we cannot or do not want to read must not keep the loop busy. */
+static void test_no_busy_waiting(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool half;
+    } cases[] = {
+        {GET("/hello"), false},
+        {GET("/hold"), true},
+        {GET("/hold") GET("/hello"), false},
+        {GET("/hold") GET("/hello"), true},
+        {"POST /hold-body HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123456789", false},
+        {"POST /hold-body HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123456789", true},
+        {GET("/sse"), false},
+        {GET("/sse"), true},
+        {GET("/stream?n=9000000"), false},
+        {GET("/stream?n=9000000"), true},
+    };
+
+    for (int tcp = 0; tcp < 2; tcp++) {
+        for (size_t i = 0; i < ABX_COUNT(cases); i++) {
+            app a;
+            int port = 0;
+            ABX_AUTO_ERROR err = NULL;
+            app_open(&a, NULL);
+            assert_int_equal(abx_http_server_listen_tcp(a.server, "127.0.0.1", 0, &port, &err), 0);
+            peer p = tcp ? connect_tcp(&a, port) : connect_pair(&a);
+            say(&p, cases[i].text);
+            if (cases[i].half)
+                shutdown(p.fd, SHUT_WR);
+            for (int turn = 0; turn < 10; turn++)
+                app_turn(&a);
+            if (tcp)
+                usleep(1000);
+            for (int turn = 0; turn < 10; turn++)
+                app_turn(&a);
+            if (idle_turns(&a) > 10)
+                fail_msg("case %d %d", tcp, (int)i);
+            peer_close(&p);
+            app_close(&a);
+        }
+    }
 }
 
 /* Over TCP a peer that closed looks half closed; an event stream finds out by a comment. */
@@ -700,6 +765,7 @@ int main(void)
         cmocka_unit_test(test_continue),
         cmocka_unit_test(test_peer_dies),
         cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_no_busy_waiting),
         cmocka_unit_test(test_tcp_peer_gone),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_sse),

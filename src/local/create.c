@@ -38,6 +38,7 @@ typedef struct creation {
     pid_t pid;
     int pidfd;
     abx_range_maps *maps; /* newuidmap and newgidmap run */
+    abx_layers layers; /* closed at the end: closing one takes the lock that pid 1's mounts need */
     abx_setup_report report;
     size_t report_len;
     abx_state state;
@@ -49,8 +50,17 @@ typedef struct creation {
     abx_error *error; /* why it failed, once it did */
 } creation;
 
+static const abx_layers no_layers = {-1, -1, false};
+
+static void close_layers(creation *c)
+{
+    abx_close_fd(&c->layers.skeleton);
+    abx_close_fd(&c->layers.usr);
+}
+
 static void creation_free(creation *c)
 {
+    close_layers(c);
     abx_folder_clear(&c->folder);
     abx_close_fd(&c->skeleton_lock);
     abx_close_fd(&c->pair);
@@ -74,6 +84,7 @@ static void undo(creation *c)
     abx_close_fd(&c->pidfd);
     abx_close_fd(&c->pair);
     abx_close_fd(&c->skeleton_lock);
+    close_layers(c);
     if (c->folder.fd >= 0)
         abx_trash_sandbox(c->local, c->plan->id, c->plan->slot);
     abx_folder_clear(&c->folder);
@@ -169,7 +180,7 @@ static int make_folder(creation *c, abx_error **err)
         return -1;
     if (p->copied_root) {
         uid_t shift = p->ids == ABX_IDS_SLOT ? p->outer_uid - ABX_INSIDE_UID : 0;
-        p->local_overlay = p->usr_overlay = false;
+        p->usr_overlay = false;
         if (abx_skeleton_copy(c->local, p->digest, c->folder.fd, shift, err) < 0)
             return -1;
     }
@@ -222,7 +233,7 @@ static void on_range_mapped(void *data, const abx_error *why)
     c->maps = NULL;
     if (why)
         fail(c, abx_error_copy(why));
-    else if (abx_send_go(c->pair, -1, -1, &err) < 0)
+    else if (abx_send_go(c->pair, &no_layers, &err) < 0)
         fail(c, err);
 }
 
@@ -233,14 +244,10 @@ static int map_ids(creation *c, abx_error **err)
         return 0;
     if (p->ids == ABX_IDS_RANGE)
         return abx_range_maps_start(c->local->loop, c->pid, p, on_range_mapped, c, &c->maps, err);
-    ABX_AUTO_FD skeleton = -1;
-    ABX_AUTO_FD usr = -1;
     if (abx_write_maps(c->pid, p, err) < 0)
         return -1;
-    int rc = abx_idmapped_layers(c->local, c->pid, p, &skeleton, &usr, err);
-    if (rc != 0)
-        return rc;
-    return abx_send_go(c->pair, skeleton, usr, err);
+    int rc = abx_idmapped_layers(c->local, c->pid, p, &c->layers, err);
+    return rc != 0 ? rc : abx_send_go(c->pair, &c->layers, err);
 }
 
 /* 0: pid 1 is on its way. 1: the machine has no layers for this, the skeleton must be copied. -1 and *err. */
@@ -368,6 +375,7 @@ int abx_create_planned(abx_local *local, abx_plan *plan, const abx_local_spec *s
     c->attempt = attempt;
     c->folder.fd = c->folder.lock = c->skeleton_lock = c->pair = c->pidfd = -1;
     c->plan = plan;
+    c->layers = no_layers;
     int rc = begin(c, err);
     if (rc == 1)
         rc = begin_copied(c, err);

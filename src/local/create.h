@@ -27,12 +27,17 @@ pid_t abx_clone(abx_setup *setup, abx_plan *plan, int *pidfd, abx_error **err);
 /* --- slot_maps.c: root caller --- */
 /* Write the maps of pid's user namespace. */
 int abx_write_maps(pid_t pid, const abx_plan *plan, abx_error **err);
-/* Clones of the skeleton and of /usr with the ids of pid's namespace. usr: -1 where the host's file system cannot. Not
- * even the skeleton: returns 1 (it must be copied). */
-int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, int *skeleton, int *usr,
+/* Clones for a root caller's sandbox; -1: none. */
+typedef struct abx_layers {
+    int skeleton, usr;
+    bool plain_usr; /* usr has no mapped ids: the host's file system cannot */
+} abx_layers;
+/* Clones of the skeleton and of /usr with the ids of pid's namespace. Not even the skeleton: returns 1 (it must be
+ * copied). */
+int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, abx_layers *out,
                         abx_error **err);
-/* Let the new process go on, with up to two descriptors (-1: none). */
-int abx_send_go(int pair, int skeleton, int usr, abx_error **err);
+/* Let the new process go on, with the clones. */
+int abx_send_go(int pair, const abx_layers *layers, abx_error **err);
 
 /* --- upper.c --- */
 /* Can the folder hold an upper layer? Else another place is chosen (plan->upper, made, noted in the folder), else

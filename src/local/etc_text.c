@@ -21,9 +21,6 @@ static const etc_text texts[] = {
                       "hosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n"
                       "ethers: files\nrpc: files\nnetgroup: files\n"},
     {"resolv.conf", ""},
-    {"hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
-    {"hostname", "sandbox\n"},
-    {"machine-id", ""},
     {"environment", "PATH=\"/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin\"\n"},
     {"profile", "PATH=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin\n"
                 "export PATH\n"
@@ -157,6 +154,9 @@ int abx_etc_write(int etc, const char *host, abx_ids ids, abx_error **err)
         if (write_text(etc, texts[i].name, texts[i].text, 0644, err) < 0)
             return -1;
     if (write_link(etc, "mtab", "/proc/self/mounts", err) < 0 ||
+        write_link(etc, "hosts", "/run/abx/hosts", err) < 0 ||
+        write_link(etc, "hostname", "/run/abx/hostname", err) < 0 ||
+        write_link(etc, "machine-id", "/run/abx/machine-id", err) < 0 ||
         write_link(etc, "os-release", "../usr/lib/os-release", err) < 0 ||
         write_zone(etc, host, err) < 0)
         return -1;

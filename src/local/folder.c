@@ -102,75 +102,21 @@ static int make_part(int dirfd, const char *name, mode_t mode, const abx_plan *p
     return 0;
 }
 
-static int make_file(int dirfd, const char *name, const char *text, const abx_plan *plan,
-                     abx_error **err)
-{
-    ABX_AUTO_FD fd =
-        openat(dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    uid_t owner = plan->outer_uid - ABX_INSIDE_UID;
-    if (fd < 0 || abx_write_full(fd, text, strlen(text)) < 0 || fchmod(fd, 0644) < 0 ||
-        (plan->ids == ABX_IDS_SLOT && fchown(fd, owner, owner) < 0))
-        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot write '/etc/%s'", name);
-    return 0;
-}
-
-/* The three files that no two sandboxes share. They lie in the upper layer before it is mounted. */
-static int make_etc(int up, const abx_plan *plan, abx_error **err)
-{
-    const char *name = plan->name ? plan->name : plan->id;
-    unsigned char raw[16];
-    char machine[34];
-    if (!plan->copied_root && make_part(up, "etc", 0755, plan, err) < 0)
-        return -1;
-    ABX_AUTO_FD etc = openat(up, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (etc < 0)
-        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open '/etc'");
-    abx_random_bytes(raw, sizeof(raw));
-    abx_hex(raw, sizeof(raw), machine);
-    machine[2 * sizeof(raw)] = '\n';
-    machine[2 * sizeof(raw) + 1] = 0;
-    ABX_AUTO_FREE char *hostname = abx_format("%s\n", name);
-    ABX_AUTO_FREE char *hosts = abx_format("127.0.0.1\tlocalhost\n"
-                                           "127.0.1.1\t%s\n"
-                                           "::1\tlocalhost ip6-localhost ip6-loopback\n",
-                                           name);
-    if (make_file(etc, "machine-id", machine, plan, err) < 0 ||
-        make_file(etc, "hostname", hostname, plan, err) < 0)
-        return -1;
-    return make_file(etc, "hosts", hosts, plan, err);
-}
-
 int abx_folder_fill(const abx_folder *folder, const abx_plan *plan, abx_error **err)
 {
-    bool second = plan->usr_overlay || plan->local_overlay;
-    int rc = 0;
     ABX_AUTO_FD place = plan->upper ? open(plan->upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (plan->upper && place < 0)
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open '%s'", plan->upper);
     int at = place >= 0 ? place : folder->fd;
-    if (!plan->copied_root)
-        rc = make_part(at, "up", 0755, plan, err);
-    if (rc == 0 && !plan->copied_root)
-        rc = make_part(at, "wk", 0755, plan, err);
-    if (rc == 0)
-        rc = make_part(at, "m", 0755, plan, err);
-    if (rc == 0 && second)
-        rc = make_part(at, "uu", 0755, plan, err);
-    if (rc == 0 && second)
-        rc = make_part(at, "uw", 0755, plan, err);
-    if (rc == 0 && (plan->ids == ABX_IDS_SLOT || plan->upper))
-        rc = make_part(at, "k", 0755, plan, err);
-    if (rc == 0 && plan->usr_overlay)
-        rc = make_part(at, "l", 0755, plan, err);
-    if (rc < 0)
-        return -1;
     /* the ids of a slot pass through, to names that they know */
     if (plan->ids == ABX_IDS_SLOT && fchmod(at, 0711) < 0)
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open the folder to its ids");
-    ABX_AUTO_FD up = openat(at, "up", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (up < 0)
-        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open the upper layer");
-    return make_etc(up, plan, err);
+    if (plan->copied_root)
+        return 0;
+    if (make_part(at, "up", 0755, plan, err) < 0 || make_part(at, "wk", 0755, plan, err) < 0)
+        return -1;
+    /* where the skeleton is bound when the layers lie elsewhere */
+    return plan->upper && plan->ids != ABX_IDS_SLOT ? make_part(at, "k", 0755, plan, err) : 0;
 }
 
 /* --- the socket -------------------------------------------------------------------------------------- */

@@ -15,8 +15,7 @@ typedef struct abx_folder {
 
 /* Make and lock the folder of plan->id. A name that exists: CONFLICT. */
 int abx_folder_make(abx_local *local, const char *id, abx_folder *out, abx_error **err);
-/* Make the parts in it that the plan needs (layers, mount points), owned as the plan says, and the files that only this
- * sandbox has in /etc. */
+/* Make the layers in it that the plan needs, owned as the plan says. */
 int abx_folder_fill(const abx_folder *folder, const abx_plan *plan, abx_error **err);
 void abx_folder_clear(abx_folder *folder); /* closes; the lock stays with whoever inherited it */
 

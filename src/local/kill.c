@@ -1,4 +1,4 @@
-/* Ending a sandbox: KILL by pidfd, and the removal of its folder beside its end. */
+/* Ending a sandbox: KILL by pidfd; its folder is moved away at once and removed beside or behind its end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -117,10 +117,12 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
         free(k);
         return abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is being made", id);
     }
-    if (abx_trash_move(local, id, k->trash) == 0)
-        (void)abx_trash_remove(local, k->trash, NULL);
-    else
+    if (abx_trash_move(local, id, k->trash) != 0)
         k->trash[0] = 0;
+    else if (local->may_fork && abx_trash_detach(local, k->trash, k->pidfd, id, k->slot) == 0)
+        k->trash[0] = 0; /* no longer ours to remove */
+    else
+        (void)abx_trash_remove(local, k->trash, NULL); /* beside the end; the rest after it */
     if (start(k, err) < 0) {
         abx_close_fd(&k->pidfd);
         free(k->id);

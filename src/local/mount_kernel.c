@@ -11,12 +11,12 @@
 
 int abx_mount_proc(abx_setup *s)
 {
-    if (mount("proc", "m/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
+    if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
         return 0;
     if (abx_refused(s, ABX_LAYER_PROC, "mount of '/proc'") < 0)
         return -1;
     /* the weaker way: the outer one, with the outer processes in it */
-    if (mount("/proc", "m/proc", NULL, MS_BIND | MS_REC, NULL) < 0)
+    if (mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0)
         return abx_refused(s, ABX_LAYER_MOUNT, "bind of '/proc'");
     return 0;
 }
@@ -27,7 +27,7 @@ int abx_mount_dev(abx_setup *s)
     for (size_t i = 0; i < ABX_COUNT(nodes); i++) {
         char from[16], at[24];
         snprintf(from, sizeof(from), "/dev/%s", nodes[i]);
-        snprintf(at, sizeof(at), "m/dev/%s", nodes[i]);
+        snprintf(at, sizeof(at), "dev/%s", nodes[i]);
         if (mount(from, at, NULL, MS_BIND, NULL) < 0)
             return abx_refused(s, ABX_LAYER_DEV, "bind of '%s'", from);
     }
@@ -35,38 +35,44 @@ int abx_mount_dev(abx_setup *s)
     const char *options = s->plan->ids == ABX_IDS_SINGLE
                               ? "newinstance,ptmxmode=0666,mode=620"
                               : "newinstance,ptmxmode=0666,mode=620,gid=5";
-    if (mount("devpts", "m/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, options) < 0)
+    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, options) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "mount of '/dev/pts'");
-    if (mount("shm", "m/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
+    if (mount("shm", "dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
               "mode=1777,size=64m,nr_inodes=16384") < 0)
         return abx_refused(s, ABX_LAYER_DEV, "mount of '/dev/shm'");
+    if (mount("run", "run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m,nr_inodes=4096") < 0)
+        return abx_refused(s, ABX_LAYER_DEV, "mount of '/run'");
     return 0;
 }
 
 /* Secrets of the kernel or of the host's keys; the last may hold secrets of the boot loader. */
 static const char *const hidden[] = {
-    "m/proc/kcore",        "m/proc/kmsg",        "m/proc/keys",          "m/proc/key-users",
-    "m/proc/timer_list",   "m/proc/sched_debug", "m/proc/latency_stats", "m/proc/kpagecount",
-    "m/proc/kpageflags",   "m/proc/kpagecgroup", "m/proc/slabinfo",      "m/proc/vmallocinfo",
-    "m/proc/pagetypeinfo", "m/proc/config.gz",   "m/proc/sysrq-trigger", "m/proc/cmdline",
+    "proc/kcore",        "proc/kmsg",        "proc/keys",          "proc/key-users",
+    "proc/timer_list",   "proc/sched_debug", "proc/latency_stats", "proc/kpagecount",
+    "proc/kpageflags",   "proc/kpagecgroup", "proc/slabinfo",      "proc/vmallocinfo",
+    "proc/pagetypeinfo", "proc/config.gz",   "proc/sysrq-trigger", "proc/cmdline",
 };
 
 /* Folders that tell about the hardware. */
-static const char *const emptied[] = {"m/proc/acpi", "m/proc/asound", "m/proc/scsi",
-                                      "m/proc/driver"};
+static const char *const emptied[] = {"proc/acpi", "proc/asound", "proc/scsi", "proc/driver"};
+
+int abx_mount_empty(const char *at)
+{
+    return mount("empty", at, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                 "size=4k,mode=555");
+}
 
 int abx_mask_proc(abx_setup *s)
 {
     for (size_t i = 0; i < ABX_COUNT(hidden); i++)
-        if (mount("m/dev/null", hidden[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-            return abx_refused(s, ABX_LAYER_MASKS, "bind over '%s'", hidden[i] + 1);
-    const char *first = NULL; /* one empty file system for all of them */
+        if (mount("dev/null", hidden[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return abx_refused(s, ABX_LAYER_MASKS, "bind over '/%s'", hidden[i]);
+    const char *first = s->usr >= 0 && !s->plain_usr ? "usr/.abx" : NULL; /* one for all of them */
     for (size_t i = 0; i < ABX_COUNT(emptied); i++) {
-        int rc = first ? mount(first, emptied[i], NULL, MS_BIND, NULL)
-                       : mount("empty", emptied[i], "tmpfs",
-                               MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,mode=555");
+        int rc =
+            first ? mount(first, emptied[i], NULL, MS_BIND, NULL) : abx_mount_empty(emptied[i]);
         if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
-            return abx_refused(s, ABX_LAYER_MASKS, "mount over '%s'", emptied[i] + 1);
+            return abx_refused(s, ABX_LAYER_MASKS, "mount over '/%s'", emptied[i]);
         if (rc == 0 && !first)
             first = emptied[i];
     }
@@ -75,8 +81,6 @@ int abx_mask_proc(abx_setup *s)
 
 int abx_enter_root(abx_setup *s)
 {
-    if (chdir("m") < 0)
-        return abx_refused(s, ABX_LAYER_MOUNT, "the new root");
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return abx_refused(s, ABX_LAYER_MOUNT, "pivot_root");
     if (umount2(".", ABX_MNT_DETACH) < 0)

@@ -1,5 +1,6 @@
-/* The root file system: the prepared skeleton under a private layer, and the host's /usr. Names are relative to the
- * sandbox's folder, since the mount table inside prints them. */
+/* The root file system: the prepared skeleton and the host's /usr under a private layer. Names are relative to the
+ * sandbox's folder, since the mount table inside prints them. The last step leaves the new root as the working
+ * directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -18,12 +19,23 @@ static int attach(int fd, const char *at)
     return (int)syscall(SYS_move_mount, fd, "", AT_FDCWD, at, ABX_MOVE_MOUNT_F_EMPTY_PATH);
 }
 
+static int bind_one(const char *from, const char *at)
+{
+    return mount(from, at, NULL, MS_BIND, NULL);
+}
+
+static int set_flags(const char *at, uint64_t flags, unsigned recursive)
+{
+    struct mount_attr attr = {.attr_set = flags};
+    return (int)syscall(SYS_mount_setattr, AT_FDCWD, at, recursive, &attr, sizeof(attr));
+}
+
 /* volatile: no sync at the end, for a layer that never outlives its mount; absent before 5.10. */
-static int overlay(const char *lower, const char *upper, const char *work, const char *at)
+static int overlay(const char *lower, const char *at)
 {
     char options[512];
     int n = snprintf(options, sizeof(options),
-                     "lowerdir=%s,upperdir=%s,workdir=%s,userxattr,volatile", lower, upper, work);
+                     "lowerdir=%s,upperdir=up,workdir=wk,userxattr,volatile", lower);
     if (n < 0 || (size_t)n >= sizeof(options)) {
         errno = E2BIG;
         return -1;
@@ -40,8 +52,47 @@ int abx_bind_read_only(const char *from, const char *at)
 {
     if (mount(from, at, NULL, MS_BIND | MS_REC, NULL) < 0)
         return -1;
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    return (int)syscall(SYS_mount_setattr, AT_FDCWD, at, ABX_AT_RECURSIVE, &attr, sizeof(attr));
+    return set_flags(at, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                     ABX_AT_RECURSIVE);
+}
+
+/* Where the skeleton is, by a name that tells nothing about the host. A root caller's ids cannot walk to it: its clone
+ * covers the host's /usr in this namespace, which came as a clone too. */
+static int reach_skeleton(abx_setup *s)
+{
+    if (s->skeleton >= 0) {
+        if (attach(s->skeleton, "/usr") < 0)
+            return abx_refused(s, ABX_LAYER_OVERLAY, "move_mount of the skeleton");
+        if (s->usr >= 0 && !s->plain_usr && attach(s->usr, "/usr/l") < 0)
+            return abx_refused(s, ABX_LAYER_USR, "move_mount of '/usr'");
+    } else if (s->skeleton_path && bind_one(s->skeleton_path, "k") < 0) {
+        return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the skeleton");
+    }
+    return 0;
+}
+
+/* One overlay of the skeleton over the host's /usr; the new root is a part of it. A host whose /usr has file systems of
+ * its own below cannot be laid under: then /usr/local begins empty. */
+static int mount_layers(abx_setup *s)
+{
+    const char *k = s->plan->skeleton;
+    char lower[160], m[80], root[96];
+    const char *usr = s->skeleton < 0 ? "/usr" : s->usr >= 0 && !s->plain_usr ? "/usr/l" : NULL;
+    snprintf(m, sizeof(m), "%s/m", k);
+    snprintf(root, sizeof(root), "%s/m/.abx", k);
+    snprintf(lower, sizeof(lower), "%s/usr%s%s", k, usr ? ":" : "", usr ? usr : "");
+    int rc = overlay(lower, m);
+    if (rc < 0 && usr && errno == EINVAL) {
+        snprintf(lower, sizeof(lower), "%s/usr", k);
+        rc = overlay(lower, m);
+    }
+    if (rc < 0)
+        return abx_refused(s, ABX_LAYER_OVERLAY, "overlay mount");
+    char r[80];
+    snprintf(r, sizeof(r), "%s/r", k);
+    if (bind_one(root, r) < 0)
+        return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the new root");
+    return 0;
 }
 
 int abx_mount_root(abx_setup *s)
@@ -50,70 +101,60 @@ int abx_mount_root(abx_setup *s)
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return abx_refused(s, ABX_LAYER_MOUNT, "mount of '/' as slave");
     if (p->copied_root) {
-        if (mount("up", "m", NULL, MS_BIND, NULL) < 0)
+        if (bind_one("up", "up") < 0 ||
+            set_flags("up", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0) < 0)
             return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the copied root");
-        struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-        if (syscall(SYS_mount_setattr, AT_FDCWD, "m", 0, &attr, sizeof(attr)) < 0)
-            return abx_refused(s, ABX_LAYER_OVERLAY, "flags of the copied root");
         return 0;
     }
-    if (s->skeleton >= 0 && attach(s->skeleton, "k") < 0)
-        return abx_refused(s, ABX_LAYER_OVERLAY, "move_mount of the skeleton");
-    if (s->skeleton_path && s->skeleton < 0 &&
-        mount(s->skeleton_path, "k", NULL, MS_BIND, NULL) < 0)
-        return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the skeleton");
-    char lower[96];
-    snprintf(lower, sizeof(lower), "%s/root", p->skeleton);
-    if (overlay(lower, "up", "wk", "m") < 0)
-        return abx_refused(s, ABX_LAYER_OVERLAY, "overlay mount of '/'");
-    return 0;
+    return reach_skeleton(s) < 0 ? -1 : mount_layers(s);
 }
 
 /* The folders of a host whose /bin, /lib … are no links into /usr. */
 static int mount_old_folders(abx_setup *s)
 {
-    static const char *const names[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+    static const char *const names[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
     for (size_t i = 0; i < ABX_COUNT(names); i++) {
-        char from[16], at[16];
         struct stat st;
-        snprintf(at, sizeof(at), "m/%s", names[i]);
-        snprintf(from, sizeof(from), "/%s", names[i]);
-        if (lstat(at, &st) < 0 || !S_ISDIR(st.st_mode))
+        if (lstat(names[i] + 1, &st) < 0 || !S_ISDIR(st.st_mode))
             continue;
-        if (abx_bind_read_only(from, at) < 0)
-            return abx_refused(s, ABX_LAYER_USR, "read-only bind of '%s'", from);
+        if (abx_bind_read_only(names[i], names[i] + 1) < 0)
+            return abx_refused(s, ABX_LAYER_USR, "read-only bind of '%s'", names[i]);
     }
     return 0;
 }
 
-static int mount_local(abx_setup *s)
+/* /usr can be written: it is the overlay itself, but for the new root in it, which is covered. */
+static int mount_whole_usr(abx_setup *s)
 {
-    const abx_plan *p = s->plan;
-    if (!p->local_overlay)
-        return 0;
-    char lower[128];
-    snprintf(lower, sizeof(lower), "%s/usr/local:/usr/local", p->skeleton);
-    if (overlay(lower, "uu", "uw", "m/usr/local") < 0)
-        return abx_refused(s, ABX_LAYER_USR, "overlay mount of '/usr/local'");
-    return 0;
+    if (bind_one("../m", "usr") < 0 || abx_mount_empty("usr/.abx") < 0)
+        return abx_refused(s, ABX_LAYER_USR, "bind of '/usr'");
+    return mount_old_folders(s);
+}
+
+static int mount_plain_usr(abx_setup *s)
+{
+    s->report.plain_usr = 1;
+    if (s->usr >= 0) {
+        if (attach(s->usr, "usr") < 0)
+            return abx_refused(s, ABX_LAYER_USR, "move_mount of '/usr'");
+    } else if (abx_bind_read_only("/usr", "usr") < 0) {
+        return abx_refused(s, ABX_LAYER_USR, "read-only bind of '/usr'");
+    }
+    struct stat st;
+    if (!s->plan->copied_root && stat("usr/local", &st) == 0 && S_ISDIR(st.st_mode) &&
+        bind_one("../m/local", "usr/local") < 0)
+        return abx_refused(s, ABX_LAYER_USR, "bind of '/usr/local'");
+    return mount_old_folders(s);
 }
 
 int abx_mount_usr(abx_setup *s)
 {
     const abx_plan *p = s->plan;
-    if (p->usr_overlay && s->usr >= 0) {
-        if (attach(s->usr, "l") < 0)
-            return abx_refused(s, ABX_LAYER_USR, "move_mount of '/usr'");
-        char lower[96];
-        snprintf(lower, sizeof(lower), "%s/usr:l", p->skeleton);
-        if (overlay(lower, "uu", "uw", "m/usr") < 0)
-            return abx_refused(s, ABX_LAYER_USR, "overlay mount of '/usr'");
-        return mount_old_folders(s);
-    }
-    s->report.plain_usr = 1;
-    if (abx_bind_read_only("/usr", "m/usr") < 0)
-        return abx_refused(s, ABX_LAYER_USR, "read-only bind of '/usr'");
-    if (mount_local(s) < 0)
-        return -1;
-    return mount_old_folders(s);
+    char r[80];
+    snprintf(r, sizeof(r), "%s/r", p->skeleton);
+    if (chdir(p->copied_root ? "up" : r) < 0)
+        return abx_refused(s, ABX_LAYER_MOUNT, "the new root");
+    if (s->usr >= 0 && !s->plain_usr)
+        return mount_whole_usr(s);
+    return mount_plain_usr(s);
 }

@@ -31,9 +31,9 @@ typedef struct abx_plan {
     int slot; /* number of a root caller's slot, or -1 */
 
     char digest[17];    /* of the skeleton */
-    char skeleton[64];  /* how the set-up reaches it from the sandbox's folder */
+    char skeleton[64];  /* how the set-up reaches it from where the layers lie */
     bool copied_root;   /* no overlay: the skeleton was copied to `up` */
-    bool usr_overlay;   /* /usr is a private overlay (root caller) */
+    bool usr_overlay;   /* /usr can be written (root caller); else only /usr/local */
     bool local_overlay; /* /usr/local is one (ordinary user) */
     char *upper;        /* where the layers lie when it is not the sandbox's folder, or NULL */
 } abx_plan;

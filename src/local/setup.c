@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "local/descriptors.h"
 #include "local/envd/envd.h"
 
 int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...)
@@ -57,38 +58,12 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void close_between(unsigned first, unsigned last)
-{
-    if (first <= last)
-        syscall(SYS_close_range, first, last, 0u);
-}
-
-/* 0, 1 and 2 are /dev/null of the sandbox; of the rest only what is served stays. */
+/* Of the creator's descriptors only what is served stays. */
 static int keep_only(abx_setup *s)
 {
-    int *kept[] = {&s->pair, &s->listener, &s->lock, &s->root_userns};
-    unsigned next = 3;
-    for (size_t i = 0; i < ABX_COUNT(kept); i++) {
-        if (*kept[i] >= 0 && *kept[i] < 3) /* the creator was started with closed descriptors */
-            *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, 3);
-    }
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0)
-        return abx_refused(s, ABX_LAYER_DEV, "open of '/dev/null'");
-    for (int fd = 0; fd < 3; fd++)
-        if (null != fd ? dup2(null, fd) < 0 : fcntl(fd, F_SETFD, 0) < 0)
-            return abx_refused(s, ABX_LAYER_DEV, "descriptor %d", fd);
-    for (size_t i = 0; i < ABX_COUNT(kept); i++) { /* smallest first */
-        int least = -1;
-        for (size_t j = 0; j < ABX_COUNT(kept); j++)
-            if (*kept[j] >= (int)next && (least < 0 || *kept[j] < least))
-                least = *kept[j];
-        if (least < 0)
-            break;
-        close_between(next, (unsigned)least - 1);
-        next = (unsigned)least + 1;
-    }
-    close_between(next, ~0u);
+    int *const kept[] = {&s->pair, &s->listener, &s->lock, &s->root_userns};
+    if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
+        return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
     s->skeleton = s->usr = -1;
     return 0;
 }
@@ -99,10 +74,10 @@ typedef int (*step_fn)(abx_setup *s);
  * /dev/null), settings below /proc/sys before it turns read-only, limits before capabilities go (hard limits), the
  * nested namespace while this process may still be looked at by itself, the filter last. */
 static const step_fn steps[] = {
-    abx_take_inside_ids, abx_mount_root, abx_mount_usr,  abx_mount_proc,
-    abx_mount_dev,       abx_mask_proc,  abx_enter_root, abx_raise_loopback,
-    abx_set_sysctls,     abx_set_names,  abx_lock_proc,  abx_make_root_userns,
-    abx_set_rlimits,     keep_only,      abx_drop_caps,  abx_base_filter,
+    abx_take_inside_ids, abx_mount_root,  abx_mount_usr,        abx_mount_proc,     abx_mount_dev,
+    abx_mask_proc,       abx_enter_root,  abx_write_own_files,  abx_raise_loopback, abx_set_sysctls,
+    abx_set_names,       abx_lock_proc,   abx_make_root_userns, abx_set_rlimits,    keep_only,
+    abx_drop_caps,       abx_base_filter,
 };
 
 static void on_ready(void *data)

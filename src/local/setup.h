@@ -4,6 +4,7 @@
 #ifndef ABX_LOCAL_SETUP_H
 #define ABX_LOCAL_SETUP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -17,6 +18,10 @@ typedef enum abx_report_kind {
     ABX_REPORT_READY = 'R',   /* serves */
     ABX_REPORT_REFUSED = 'E', /* layer, error and step say what was refused */
 } abx_report_kind;
+
+/* The creator's word to go on: ids are mapped. PLAIN: the clone of /usr has no mapped ids and cannot be laid under. */
+#define ABX_GO       'G'
+#define ABX_GO_PLAIN 'P'
 
 /* One message of the hand-shake; fixed size, same program on both ends. */
 typedef struct abx_setup_report {
@@ -36,8 +41,9 @@ typedef struct abx_setup {
     const char *skeleton_path; /* absolute, where the layers lie elsewhere; or NULL */
     int pair;                  /* the first connection */
     int listener, lock;
-    int skeleton; /* clones sent by a root caller, or -1: attached at k and l */
+    int skeleton; /* clones sent by a root caller, or -1: see mounts.c */
     int usr;
+    bool plain_usr;  /* see ABX_GO_PLAIN */
     int root_userns; /* nested namespace for "root" with a single id, or -1 */
     abx_setup_report report;
 } abx_setup;
@@ -49,7 +55,7 @@ int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...) ABX_PRINTF
 /* The whole of it; never returns. */
 _Noreturn void abx_setup_main(abx_setup *s);
 
-/* Steps, in order; cwd is the sandbox's folder until abx_enter_root. */
+/* Steps, in order; the working directory is where the layers lie, until abx_mount_usr. */
 int abx_wait_for_maps(abx_setup *s); /* ids.  setup_ids.c */
 int abx_take_inside_ids(abx_setup *s);
 int abx_make_root_userns(abx_setup *s);
@@ -60,7 +66,8 @@ int abx_mount_dev(abx_setup *s);
 int abx_mask_proc(abx_setup *s);
 int abx_enter_root(abx_setup *s);
 int abx_lock_proc(abx_setup *s);
-int abx_raise_loopback(abx_setup *s); /* limits.c */
+int abx_write_own_files(abx_setup *s); /* own_files.c */
+int abx_raise_loopback(abx_setup *s);  /* limits.c */
 int abx_set_sysctls(abx_setup *s);
 int abx_set_names(abx_setup *s);
 int abx_set_rlimits(abx_setup *s);

@@ -46,14 +46,15 @@ static int receive_go(abx_setup *s)
     do
         n = recvmsg(s->pair, &msg, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n != 1 || byte != 'G')
+    if (n != 1 || (byte != ABX_GO && byte != ABX_GO_PLAIN))
         _exit(1);
+    s->plain_usr = byte == ABX_GO_PLAIN;
     struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
         int fds[2] = {-1, -1};
         memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-        s->skeleton = fds[0];
-        s->usr = fds[1];
+        s->usr = fds[0];
+        s->skeleton = fds[1];
     }
     return 0;
 }

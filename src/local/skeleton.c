@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "local/copy_tree.h"
 
-#define FORMAT "skeleton 1" /* a change of what is built changes this */
+#define FORMAT "skeleton 2" /* a change of what is built changes this */
 
 /* What a skeleton is made from: it is built anew when one of these changes. */
 static const char *const inputs[] = {
@@ -111,7 +111,6 @@ static int build(abx_local *local, const char *digest, abx_ids ids, abx_error **
 
 int abx_skeleton_use(abx_local *local, abx_plan *plan, abx_error **err)
 {
-    struct stat st;
     digest_of(plan->ids, plan->digest);
     int lock = lock_all(local, LOCK_SH, err);
     if (lock < 0)
@@ -121,17 +120,15 @@ int abx_skeleton_use(abx_local *local, abx_plan *plan, abx_error **err)
         return -1;
     }
     if (plan->ids == ABX_IDS_SLOT)
-        snprintf(plan->skeleton, sizeof(plan->skeleton), "k");
+        snprintf(plan->skeleton, sizeof(plan->skeleton), "/usr");
     else
         snprintf(plan->skeleton, sizeof(plan->skeleton), "../../skeleton/%s", plan->digest);
-    plan->local_overlay =
-        plan->ids != ABX_IDS_SLOT && stat("/usr/local", &st) == 0 && S_ISDIR(st.st_mode);
     return lock;
 }
 
 int abx_skeleton_copy(abx_local *local, const char *digest, int to, uid_t shift, abx_error **err)
 {
-    ABX_AUTO_FREE char *from = abx_format("%s/root", digest);
+    ABX_AUTO_FREE char *from = abx_format("%s/" ABX_SKELETON_ROOT, digest);
     return abx_copy_tree(local->skeleton_fd, from, to, "up", shift, err);
 }
 

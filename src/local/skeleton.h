@@ -1,13 +1,18 @@
 /* The skeleton: the lower layer of every sandbox of template "host", built once for a host and kind of ids, named by a
  * digest of what it was made from:
- *   root/   the root file system without /usr: /etc, empty mount points, files for device nodes
- *   usr/    lies over the host's /usr (root caller) or usr/local over /usr/local: hides what must not be seen there
- * It is never changed in use: a new host state gives a new one. */
+ *   usr/        lies over the host's /usr in one overlay:
+ *     .abx/       the root file system: /etc, empty mount points, files for device nodes
+ *     local/      hides what must not be seen of the host's /usr/local
+ *   m r l       empty: mount points that every sandbox uses in its own mount namespace
+ * One overlay for all of it is cheaper than two. A root caller's /usr is the overlay itself (with .abx covered); an ordinary user's is the host's own, and only `local` is taken from the overlay.
+ * A skeleton is never changed in use: a new state of the host gives a new one. */
 #ifndef ABX_LOCAL_SKELETON_H
 #define ABX_LOCAL_SKELETON_H
 
 #include "local/backend.h"
 #include "local/plan.h"
+
+#define ABX_SKELETON_ROOT "usr/.abx"
 
 /* Find or build the skeleton for plan->ids and fill in plan->digest and plan->skeleton. Returns a descriptor that
  * holds a shared lock on all skeletons (close it when the sandbox is mounted), or -1 and *err. Building takes up to

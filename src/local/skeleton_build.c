@@ -22,15 +22,14 @@ typedef struct part {
 } part;
 
 static const part folders[] = {
-    {"etc", 0755, false},       {"home", 0755, false},     {"home/user", 0755, true},
-    {"work", 0755, true},       {"tmp", 01777, false},     {"run", 0755, false},
-    {"run/lock", 01777, false}, {"var", 0755, false},      {"var/tmp", 01777, false},
-    {"var/cache", 0755, false}, {"var/lib", 0755, false},  {"var/lib/dbus", 0755, false},
-    {"var/log", 0755, false},   {"var/mail", 0755, false}, {"var/spool", 0755, false},
-    {"dev", 0755, false},       {"dev/pts", 0755, false},  {"dev/shm", 01777, false},
-    {"proc", 0555, false},      {"usr", 0755, false},      {"root", 0700, false},
-    {"opt", 0755, false},       {"mnt", 0755, false},      {"media", 0755, false},
-    {"srv", 0755, false},
+    {"etc", 0755, false},      {"home", 0755, false},         {"home/user", 0755, true},
+    {"work", 0755, true},      {"tmp", 01777, false},         {"run", 0755, false},
+    {"var", 0755, false},      {"var/tmp", 01777, false},     {"var/cache", 0755, false},
+    {"var/lib", 0755, false},  {"var/lib/dbus", 0755, false}, {"var/log", 0755, false},
+    {"var/mail", 0755, false}, {"var/spool", 0755, false},    {"dev", 0755, false},
+    {"dev/pts", 0755, false},  {"dev/shm", 01777, false},     {"proc", 0555, false},
+    {"usr", 0755, false},      {"root", 0700, false},         {"opt", 0755, false},
+    {"mnt", 0755, false},      {"media", 0755, false},        {"srv", 0755, false},
 };
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -151,8 +150,7 @@ static int mask_entry(int local, int host_local, const char *name, abx_ids ids, 
 static int make_usr_mask(int at, const char *host, abx_ids ids, abx_error **err)
 {
     ABX_AUTO_ERROR why = NULL;
-    if (made(mkdirat(at, "usr", 0755), "usr", err) < 0 ||
-        made(mkdirat(at, "usr/local", 0755), "usr/local", err) < 0)
+    if (made(mkdirat(at, "usr/local", 0755), "usr/local", err) < 0)
         return -1;
     ABX_AUTO_FREE char *path = abx_format("%s/usr/local", host);
     ABX_AUTO_FD local = openat(at, "usr/local", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -169,9 +167,11 @@ static int make_usr_mask(int at, const char *host, abx_ids ids, abx_error **err)
 
 int abx_skeleton_build(int dirfd, const char *host, abx_ids ids, abx_error **err)
 {
-    if (made(mkdirat(dirfd, "root", 0755), "root", err) < 0)
-        return -1;
-    ABX_AUTO_FD root = openat(dirfd, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    static const char *const parts[] = {"usr", ABX_SKELETON_ROOT, "m", "r", "l"};
+    for (size_t i = 0; i < ABX_COUNT(parts); i++)
+        if (made(mkdirat(dirfd, parts[i], 0755), parts[i], err) < 0)
+            return -1;
+    ABX_AUTO_FD root = openat(dirfd, ABX_SKELETON_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (made(root, "root", err) < 0 || make_folders(root, ids, err) < 0 ||
         make_usr_links(root, host, err) < 0)
         return -1;

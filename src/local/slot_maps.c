@@ -35,22 +35,25 @@ int abx_write_maps(pid_t pid, const abx_plan *plan, abx_error **err)
     return 0;
 }
 
-/* A detached clone of one mount, read-only, with the ids of a user namespace. -1 with errno. */
+/* A detached clone of one mount, read-only, with the ids of a user namespace; userns -1: as they are. -1 with errno. */
 static int mapped_clone(int at, const char *path, int userns)
 {
     int fd = (int)syscall(SYS_open_tree, at, path, ABX_OPEN_TREE_CLONE | O_CLOEXEC);
     if (fd < 0)
         return -1;
     struct mount_attr attr = {
-        .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-        .userns_fd = (uint64_t)userns,
+        .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
     };
+    if (userns >= 0) {
+        attr.attr_set |= MOUNT_ATTR_IDMAP;
+        attr.userns_fd = (uint64_t)userns;
+    }
     if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
         abx_close_fd(&fd);
     return fd;
 }
 
-int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, int *skeleton, int *usr,
+int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, abx_layers *out,
                         abx_error **err)
 {
     char path[40];
@@ -58,18 +61,21 @@ int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, int *
     ABX_AUTO_FD userns = open(path, O_RDONLY | O_CLOEXEC);
     if (userns < 0)
         return abx_layer_error(err, ABX_LAYER_IDS, errno, "the user namespace");
-    *skeleton = *usr = -1;
-    if (plan->usr_overlay)
-        *usr = mapped_clone(AT_FDCWD, "/usr", userns);
+    out->usr = plan->usr_overlay ? mapped_clone(AT_FDCWD, "/usr", userns) : -1;
+    out->plain_usr = out->usr < 0;
+    if (out->plain_usr)
+        out->usr = mapped_clone(AT_FDCWD, "/usr", -1);
+    if (out->usr < 0)
+        return abx_layer_error(err, ABX_LAYER_USR, errno, "a clone of '/usr'");
     if (plan->copied_root)
         return 0;
-    *skeleton = mapped_clone(local->skeleton_fd, plan->digest, userns);
-    return *skeleton >= 0 ? 0 : 1;
+    out->skeleton = mapped_clone(local->skeleton_fd, plan->digest, userns);
+    return out->skeleton >= 0 ? 0 : 1;
 }
 
-int abx_send_go(int pair, int skeleton, int usr, abx_error **err)
+int abx_send_go(int pair, const abx_layers *layers, abx_error **err)
 {
-    char byte = 'G';
+    char byte = layers->plain_usr ? ABX_GO_PLAIN : ABX_GO;
     struct iovec io = {&byte, 1};
     union {
         struct cmsghdr head;
@@ -77,8 +83,8 @@ int abx_send_go(int pair, int skeleton, int usr, abx_error **err)
     } control;
     memset(&control, 0, sizeof(control));
     struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1};
-    int fds[2] = {skeleton, usr};
-    size_t n = skeleton < 0 ? 0 : usr < 0 ? 1 : 2;
+    int fds[2] = {layers->usr, layers->skeleton}; /* the second only with the first */
+    size_t n = fds[0] < 0 ? 0 : fds[1] < 0 ? 1 : 2;
     if (n > 0) {
         msg.msg_control = &control;
         msg.msg_controllen = CMSG_SPACE(n * sizeof(int));

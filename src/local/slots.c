@@ -67,9 +67,12 @@ bool abx_slot_overlaps(uint32_t base, int k, const char *subids, const char *pas
 
 static int open_register(const char *dir, abx_error **err)
 {
-    if (abx_make_dirs(dir, 0700, err) < 0)
-        return -1;
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+        if (abx_make_dirs(dir, 0700, err) < 0)
+            return -1;
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    }
     struct stat st;
     if (fd < 0)
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open '%s'", dir);
@@ -99,18 +102,20 @@ static bool owner_exists(const char *base_dir, const char *id)
     return found;
 }
 
-/* The two lines of an entry: HOME/local and the id. */
+/* An entry is a symbolic link, made in one step and never followed: "ID:HOME/local". */
 static int read_entry(int dirfd, const char *name, char **base_dir, char **id)
 {
-    ABX_AUTO_BUF text = ABX_BUF(8192);
-    if (abx_read_file_at(dirfd, name, text.max, &text, NULL) != 0)
+    char text[4096];
+    ssize_t n = readlinkat(dirfd, name, text, sizeof(text) - 1);
+    if (n < 0)
         return -1;
-    char *copy = abx_buf_take(&text), *rest = copy;
-    const char *first = strsep(&rest, "\n"), *second = rest ? strsep(&rest, "\n") : NULL;
-    *base_dir = second ? abx_strdup(first) : NULL;
-    *id = abx_strdup(second);
-    free(copy);
-    return second ? 0 : -1;
+    text[n] = 0;
+    char *colon = strchr(text, ':');
+    if (!colon)
+        return -1;
+    *base_dir = abx_strdup(colon + 1);
+    *id = abx_strndup(text, (size_t)(colon - text));
+    return 0;
 }
 
 static bool is_stale(int dirfd, const char *name)
@@ -134,8 +139,7 @@ static bool slot_collides(uint32_t base, int k)
     return abx_slot_overlaps(base, k, subuid, passwd) || abx_slot_overlaps(base, k, subgid, NULL);
 }
 
-/* The entry is written whole before it gets its number: a slot is never seen half taken. */
-static int claim(int dirfd, const char *temp, uint32_t base, int *slot)
+static int claim(int dirfd, const char *entry, uint32_t base, int *slot)
 {
     uint32_t start;
     abx_random_bytes(&start, sizeof(start));
@@ -143,7 +147,7 @@ static int claim(int dirfd, const char *temp, uint32_t base, int *slot)
         int k = (int)((start + i) % ABX_SLOT_COUNT);
         char name[16];
         snprintf(name, sizeof(name), "%d", k);
-        if (linkat(dirfd, temp, dirfd, name, 0) < 0) {
+        if (symlinkat(entry, dirfd, name) < 0) {
             if (errno != EEXIST)
                 return -1;
             continue;
@@ -163,20 +167,11 @@ int abx_slot_take(const char *dir, const char *base_dir, const char *id, abx_err
     ABX_AUTO_FD dirfd = open_register(dir, err);
     if (dirfd < 0)
         return -1;
-    char temp[32] = ".";
-    abx_random_id(temp + 1, 16);
-    ABX_AUTO_FREE char *text = abx_format("%s\n%s\n", base_dir, id);
-    ABX_AUTO_FD fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || abx_write_full(fd, text, strlen(text)) < 0) {
-        int e = errno;
-        unlinkat(dirfd, temp, 0);
-        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, e, "cannot write in '%s'", dir);
-    }
-    int slot = -1, rc = claim(dirfd, temp, abx_slot_base(), &slot);
+    ABX_AUTO_FREE char *entry = abx_format("%s:%s", id, base_dir);
+    int slot = -1, rc = claim(dirfd, entry, abx_slot_base(), &slot);
     if (rc < 0 && errno == EUSERS && abx_slot_sweep(dir) > 0)
-        rc = claim(dirfd, temp, abx_slot_base(), &slot);
+        rc = claim(dirfd, entry, abx_slot_base(), &slot);
     int e = errno;
-    unlinkat(dirfd, temp, 0);
     if (rc < 0 && e == EUSERS) {
         abx_fail(err, ABX_ERR_QUOTA, "all %u id slots in '%s' are in use", ABX_SLOT_COUNT, dir);
         return abx_hint(err, "end other sandboxes of root with 'abx kill'");

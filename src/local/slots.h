@@ -1,5 +1,5 @@
-/* The register of id slots of root's sandboxes: one for the machine, /run/abx/slots/K. A file there names the
- * sandbox's folder that owns ids 0x70000000 + 65536·K …; a slot is free again when neither that folder nor its
+/* The register of id slots of root's sandboxes: one for the machine, /run/abx/slots/K. A link there names the
+ * sandbox that owns ids 0x70000000 + 65536·K …; a slot is free again when neither that folder nor its
  * rest in the trash exists. The base can be set by ABX_SLOT_BASE (a multiple of 65536) where a directory
  * service hands out these ids. */
 #ifndef ABX_LOCAL_SLOTS_H

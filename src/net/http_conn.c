@@ -366,7 +366,7 @@ static bool settle_step(abx__conn *c)
         if (c->dead)
             return false;
     }
-    if (exchange_is_over(c)) {
+    if (x && exchange_is_over(c)) {
         /* Closing on unread bytes would reset the connection and could cost the peer the answer. */
         bool linger = !c->keep && (!x->body_done || c->carry_len || (x->ws && abx__ws_may_push(x)));
         abx__exchange_close(x, true);

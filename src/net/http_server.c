@@ -185,32 +185,35 @@ int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error
     return 0;
 }
 
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} address;
+
 int abx_http_server_listen_tcp(abx_http_server *s, const char *ip, int port, int *bound_port,
                                abx_error **err)
 {
-    struct sockaddr_storage at = {0};
-    socklen_t len = sizeof(struct sockaddr_in);
+    address at = {0};
+    socklen_t len = sizeof at.v4;
     int one = 1;
 
-    if (uv_ip4_addr(ip, port, (struct sockaddr_in *)&at) != 0) {
-        if (uv_ip6_addr(ip, port, (struct sockaddr_in6 *)&at) != 0)
+    if (uv_ip4_addr(ip, port, &at.v4) != 0) {
+        if (uv_ip6_addr(ip, port, &at.v6) != 0)
             return abx_fail(err, ABX_ERR_USAGE, "'%s' is no address", ip);
-        len = sizeof(struct sockaddr_in6);
+        len = sizeof at.v6;
     }
-    ABX_AUTO_FD fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ABX_AUTO_FD fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot make a socket");
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&at, len) < 0)
+    if (bind(fd, &at.any, len) < 0)
         return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen on '%s' port %d", ip,
                               port);
     if (bound_port) {
-        struct sockaddr_storage got = {0};
-        len = sizeof got;
-        if (getsockname(fd, (struct sockaddr *)&got, &len) < 0)
+        if (getsockname(fd, &at.any, &len) < 0)
             return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen on '%s'", ip);
-        *bound_port = ntohs(got.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&got)->sin6_port
-                                                      : ((struct sockaddr_in *)&got)->sin_port);
+        *bound_port = ntohs(at.any.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
     }
     return abx_http_server_listen_fd(s, abx_take_fd(&fd), 0, err);
 }

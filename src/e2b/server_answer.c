@@ -299,7 +299,7 @@ int abx_e2b_part(abx_e2b_call *c, yyjson_mut_val *tree)
         return 1;
     ABX_AUTO_ERROR err = NULL;
     if (encode(c, tree, 0, &err) < 0) {
-        abx__fail_text(c, ABX_E2B_CODE_INTERNAL, abx_error_text(err));
+        abx_exchange_abort(c->x); /* on_close will tell the filling */
         return 1;
     }
     const abx_buf *out = &c->server->out;
@@ -349,7 +349,7 @@ int abx_e2b_send(abx_e2b_call *c, yyjson_mut_val *tree)
         return 1;
     ABX_AUTO_ERROR err = NULL;
     if (encode(c, tree, 5, &err) < 0) {
-        abx__fail_text(c, ABX_E2B_CODE_INTERNAL, abx_error_text(err));
+        abx_exchange_abort(c->x); /* on_close will tell the filling */
         return 1;
     }
     abx_buf *out = &c->server->out;

@@ -94,19 +94,31 @@ static int read_encoding(abx_e2b_call *c)
 }
 
 /* --- one message ----------------------------------------------------------------------------------------- */
+/* The server itself ends a call that the filling has: it is told first. */
+static void let_go(abx_e2b_call *c)
+{
+    const abx_e2b_call_handlers *on = c->on;
+    c->on = NULL;
+    if (c->live && on && on->on_close)
+        on->on_close(c, false, c->data);
+}
+
 static yyjson_doc *decode(abx_e2b_call *c, const uint8_t *bytes, size_t n)
 {
     ABX_AUTO_ERROR err = NULL;
     if (c->codec == ABX_E2B_JSON && n == 0) {
+        let_go(c);
         abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT,
                      "unmarshal message: zero-length payload is not a valid JSON object");
         return NULL;
     }
     yyjson_doc *d = abx_e2b_decode((abx_e2b_msg)c->route->in, c->codec,
                                    bytes ? bytes : (const uint8_t *)"", n, &err);
-    if (!d)
+    if (!d) {
+        let_go(c);
         abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT, "unmarshal message: %s",
                      abx_error_text(err));
+    }
     return d;
 }
 
@@ -215,6 +227,7 @@ static void feed_message(abx_e2b_call *c, uint8_t flags, const uint8_t *bytes, s
     ABX_AUTO_BUF plain = ABX_BUF(ABX__MAX_MESSAGE);
     if (flags & 1) {
         if (!c->gzip_in || abx__gunzip_all(bytes, n, &plain) < 0) {
+            let_go(c);
             abx_e2b_fail(c, ABX_E2B_CODE_INTERNAL,
                          "protocol error: sent compressed message without compression support");
             return;
@@ -248,6 +261,7 @@ void abx__call_feed(abx_e2b_call *c)
         const uint8_t *head = c->in.data + at;
         size_t len = frame_len(head);
         if (len > ABX__MAX_MESSAGE) {
+            let_go(c);
             abx_e2b_fail(c, ABX_E2B_CODE_RESOURCE_EXHAUSTED,
                          "message size %zu is larger than configured max %d", len,
                          ABX__MAX_MESSAGE);
@@ -265,6 +279,7 @@ void abx__call_feed(abx_e2b_call *c)
         return;
     if (c->in.len > 0) {
         size_t got = c->in.len >= 5 ? c->in.len - 5 : c->in.len;
+        let_go(c);
         abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT,
                      "protocol error: promised %zu bytes in enveloped message, got %zu bytes",
                      c->in.len >= 5 ? (size_t)frame_len(c->in.data) : (size_t)0, got);
@@ -282,6 +297,7 @@ static void on_client_bytes(abx_exchange *x, const uint8_t *bytes, size_t n, voi
     if (!c->live)
         return;
     if (abx_buf_add(&c->in, bytes, n) < 0) {
+        let_go(c);
         abx_e2b_fail(c, ABX_E2B_CODE_RESOURCE_EXHAUSTED, "too many bytes wait");
         return;
     }

@@ -2,6 +2,7 @@
 #include "local/envd/inner.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,8 @@ static void chunk_release(abx_envd *e)
         return;
     free(e->chunk);
     e->chunk = NULL;
+    if (e->is_init)
+        (void)malloc_trim(0); /* many ended records may have lain on top */
 }
 
 static void proc_free(abx__proc *p)

@@ -255,14 +255,28 @@ int abx_cli_report(const abx_cli *cli, const abx_error *e)
     return abx_cli_exit_code(cli, e);
 }
 
+static void write_note(const char *fmt, va_list ap)
+{
+    ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
+    ABX_AUTO_FREE char *safe = abx_printable(text);
+    fprintf(stderr, "%s\n", safe);
+}
+
 void abx_cli_note(const abx_cli *cli, const char *fmt, ...)
 {
     if (cli->quiet)
         return;
     va_list ap;
     va_start(ap, fmt);
-    ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
+    write_note(fmt, ap);
     va_end(ap);
-    ABX_AUTO_FREE char *safe = abx_printable(text);
-    fprintf(stderr, "%s\n", safe);
+}
+
+void abx_cli_warn(const abx_cli *cli, const char *fmt, ...)
+{
+    (void)cli;
+    va_list ap;
+    va_start(ap, fmt);
+    write_note(fmt, ap);
+    va_end(ap);
 }

@@ -95,6 +95,8 @@ int abx_cli_exit_code(const abx_cli *cli, const abx_error *e);
 int abx_cli_report(const abx_cli *cli, const abx_error *e);
 /* A note on stderr, as one line, unless quiet. Control characters are escaped. */
 void abx_cli_note(const abx_cli *cli, const char *fmt, ...) ABX_PRINTF(2, 3);
+/* The same for what may not be missed: also when quiet. */
+void abx_cli_warn(const abx_cli *cli, const char *fmt, ...) ABX_PRINTF(2, 3);
 static inline bool abx_cli_json(const abx_cli *cli)
 {
     return cli->format == ABX_OUT_JSON || cli->format == ABX_OUT_JSONL;

@@ -130,7 +130,7 @@ static int add_one(packer *p, int dir, const char *name, const char *path, int d
     if (S_ISLNK(st.st_mode))
         return add_link(p, dir, name, path, &st);
     if (!S_ISDIR(st.st_mode)) {
-        abx_cli_note(p->o->cli, "abx: left out '%s/%s': no file, folder or link", p->o->root, path);
+        abx_cli_warn(p->o->cli, "abx: left out '%s/%s': no file, folder or link", p->o->root, path);
         return 0;
     }
     ABX_AUTO_FD fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -213,7 +213,7 @@ static int make_entry(unpacker *u, struct archive_entry *e)
     if (type == AE_IFLNK)
         return make_symlink(u, dir, base, name, e);
     --*u->files;
-    abx_cli_note(u->o->cli, "abx: left out '%s': no file, folder or link", name);
+    abx_cli_warn(u->o->cli, "abx: left out '%s': no file, folder or link", name);
     return 0;
 }
 

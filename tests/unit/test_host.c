@@ -310,7 +310,7 @@ static void two_hosts_live_in_one_process(void **state)
     assert_int_equal(uv_loop_init(&b.loop), 0);
     host_start_program(&b, "other");
     assert_int_equal(host_on(&b, ABX_OP_SANDBOX_INFO, "x"), ABX_ERR_SANDBOX_NOT_FOUND);
-    ABX_AUTO_FREE char *second = host_make(&b, "{\"name\":\"x\"}");
+    free(host_make(&b, "{\"name\":\"x\"}"));
     assert_int_equal(host_on(&a, ABX_OP_SANDBOX_INFO, "x"), OK);
     assert_string_equal(host_result(&a, "id"), id);
     host_end_program(&b);

@@ -78,7 +78,7 @@ static void failed_create_leaves_no_entry(void **state)
         assert_int_equal(ledger_size(r.home), 0);
     }
     rig_fake.fail_with = 0;
-    ABX_AUTO_FREE char *id = host_make(&r, "{\"name\":\"n\"}");
+    free(host_make(&r, "{\"name\":\"n\"}"));
     host_rig_close(&r);
 }
 
@@ -233,7 +233,7 @@ static void same_key_with_a_name_of_another_is_a_conflict(void **state)
 {
     host_rig r;
     host_rig_open(&r);
-    ABX_AUTO_FREE char *id = host_make(&r, "{\"name\":\"n\"}");
+    free(host_make(&r, "{\"name\":\"n\"}"));
     assert_int_equal(
         host_call(&r, ABX_OP_SANDBOX_CREATE, "{\"name\":\"n\",\"idempotencyKey\":\"k\"}"),
         ABX_ERR_CONFLICT);
@@ -289,7 +289,7 @@ static void name_that_a_dead_maker_left_is_free(void **state)
     host_rig r;
     host_rig_open(&r);
     add_unfinished(&r, "aaaabbbbcccc1111", "n", 1);
-    ABX_AUTO_FREE char *id = host_make(&r, "{\"name\":\"n\"}");
+    free(host_make(&r, "{\"name\":\"n\"}"));
     assert_non_null(strstr(rig_fake.log, "sandbox.info(aaaabbbbcccc1111)"));
     assert_int_equal(ledger_size(r.home), 1);
     host_rig_close(&r);
@@ -299,7 +299,7 @@ static void create_that_waits_for_an_answer_can_be_cancelled(void **state)
 {
     host_rig r;
     host_rig_open(&r);
-    ABX_AUTO_FREE char *id = host_make(&r, "{\"name\":\"n\"}");
+    free(host_make(&r, "{\"name\":\"n\"}"));
     rig_fake.hang = true;
     abx_call *call = host_begin(&r, NULL, ABX_OP_SANDBOX_CREATE, "{\"name\":\"n\"}");
     assert_non_null(call);

@@ -11,24 +11,6 @@
 
 #define MAX_TEXT 1000 /* bytes of a foreign text that go into an error */
 
-abx_error *abx__envd_stamp(const abx_envd_client *c, const abx__envd_exchange *x, abx_error *err)
-{
-    if (c && !err->sandbox)
-        err->sandbox = abx_strdup(c->sandbox_id);
-    if (x && x->request_id && !err->request_id)
-        err->request_id = abx_printable(x->request_id);
-    return err;
-}
-
-abx_error *abx__envd_bad_answer(const abx_envd_client *c, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
-    va_end(ap);
-    return abx__envd_stamp(c, NULL, abx_error_new(ABX_ERR_BACKEND_ANSWER, "%s", text));
-}
-
 /* A foreign text as one line of bounded length. */
 static char *one_line(const char *text)
 {
@@ -41,6 +23,24 @@ static char *one_line(const char *text)
     while (n > 0 && head[n - 1] == ' ')
         head[--n] = 0;
     return abx_printable(head);
+}
+
+abx_error *abx__envd_stamp(const abx_envd_client *c, const abx__envd_exchange *x, abx_error *err)
+{
+    if (c && !err->sandbox)
+        err->sandbox = abx_strdup(c->sandbox_id);
+    if (x && x->request_id && !err->request_id)
+        err->request_id = one_line(x->request_id);
+    return err;
+}
+
+abx_error *abx__envd_bad_answer(const abx_envd_client *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
+    va_end(ap);
+    return abx__envd_stamp(c, NULL, abx_error_new(ABX_ERR_BACKEND_ANSWER, "%s", text));
 }
 
 /* --- Connect codes ------------------------------------------------------------------------------------------ */

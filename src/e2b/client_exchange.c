@@ -92,7 +92,7 @@ static void on_head(abx_http_transfer *t, int status, const abx_http_headers *he
     if (!x->request_id)
         x->request_id = copy_header(headers, "X-Trace-Id");
     bool encoded = x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0;
-    x->good = (status == 200 || status == 204) && !encoded && has_type(x);
+    x->good = status == 200 && !encoded && has_type(x);
     if (!x->good)
         x->body.max = ABX__ENVD_MAX_ERROR;
     if (x->hooks->head)

@@ -60,6 +60,10 @@ static int on_start(abx__envd_job *job, yyjson_val *start, abx_error **err)
         return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the id of the process does not fit");
     f->started = true;
     abx__envd_stream_kind(job, ABX__ENVD_PROCESS);
+    if (f->stopping) {
+        send_kill(job);
+        return 0;
+    }
     yyjson_mut_val *root = NULL;
     (void)abx_call_event(job->call, "started", names(f, &root));
     if (f->input)
@@ -101,7 +105,8 @@ static int on_gap(abx__envd_job *job, yyjson_val *gap, abx_error **err)
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_str(d, root, "stream", stream);
     abx_mut_int(d, root, "bytes", bytes);
-    (void)abx_call_event(job->call, "gap", d);
+    if (!abx_call_event(job->call, "gap", d) && job->main)
+        abx_http_pause(job->main->transfer);
     return 0;
 }
 
@@ -251,10 +256,15 @@ static void follow_cancel(abx__envd_job *job)
 {
     follow *f = job->state;
     f->stopping = true;
-    if (job->side) /* input that waits for its reader; the kill comes when it has let go */
-        abx_http_cancel(job->side->transfer);
-    else
+    if (job->unary_done) { /* input that waits for its reader; the kill comes when it has let go */
+        if (job->side)
+            abx_http_cancel(job->side->transfer);
+    } else if (f->kill && !f->started && !job->client->abx && job->main) {
+        /* it may be running already, and only its start event says under which number */
+        abx__envd_job_after(job, ABX__ENVD_LINGER_MS, abx__envd_job_stop);
+    } else {
         send_kill(job);
+    }
 }
 
 /* --- start ------------------------------------------------------------------------------------------------------------- */

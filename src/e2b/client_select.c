@@ -100,13 +100,20 @@ static void put_words(yyjson_mut_doc *d, yyjson_mut_val *config, const char *con
         yyjson_mut_arr_add_strcpy(d, args, words[i]);
 }
 
-static void put_list(yyjson_mut_doc *d, yyjson_mut_val *config, yyjson_val *list)
+static bool has_nul(yyjson_val *text)
+{
+    return yyjson_is_str(text) && strlen(yyjson_get_str(text)) != yyjson_get_len(text);
+}
+
+static int put_list(yyjson_mut_doc *d, yyjson_mut_val *config, yyjson_val *list, abx_error **err)
 {
     size_t i = 0, n = 0;
     yyjson_val *word = NULL;
     yyjson_mut_val *args = NULL;
     yyjson_arr_foreach(list, i, n, word)
     {
+        if (has_nul(word))
+            return abx_fail(err, ABX_ERR_USAGE, "a word of the command holds a 0 byte");
         yyjson_mut_val *copy = yyjson_mut_strncpy(d, yyjson_get_str(word), yyjson_get_len(word));
         if (i == 0) {
             abx_mut_put(d, config, "cmd", copy);
@@ -115,6 +122,7 @@ static void put_list(yyjson_mut_doc *d, yyjson_mut_val *config, yyjson_val *list
             yyjson_mut_arr_append(args, copy);
         }
     }
+    return 0;
 }
 
 /* A list as it is; a string for the sandbox's shell; nothing (terminals): the user's shell. E2B's sandboxes
@@ -125,8 +133,8 @@ static int put_program(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *co
     yyjson_val *cmd = abx_json_get(abx_call_params(job->call), "cmd");
     bool abx = job->client->abx;
     if (yyjson_is_arr(cmd) && yyjson_arr_size(cmd) > 0) {
-        put_list(d, config, cmd);
-    } else if (yyjson_is_str(cmd)) {
+        return put_list(d, config, cmd, err);
+    } else if (yyjson_is_str(cmd) && !has_nul(cmd)) {
         const char *const bash[] = {"/bin/bash", "-l", "-c", yyjson_get_str(cmd), NULL};
         const char *const sh[] = {"/bin/sh", "-c", yyjson_get_str(cmd), NULL};
         put_words(d, config, abx ? sh : bash);
@@ -135,14 +143,9 @@ static int put_program(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *co
         static const char *const sh[] = {"/bin/sh", "-c", "exec \"${SHELL:-/bin/sh}\" -l", NULL};
         put_words(d, config, abx ? sh : bash);
     } else {
-        return abx_fail(err, ABX_ERR_USAGE, "the command is empty");
+        return abx_fail(err, ABX_ERR_USAGE, "the command is empty, or holds a 0 byte");
     }
     return 0;
-}
-
-static bool has_nul(yyjson_val *text)
-{
-    return yyjson_is_str(text) && strlen(yyjson_get_str(text)) != yyjson_get_len(text);
 }
 
 static int put_env(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *envs, abx_error **err)
@@ -167,7 +170,7 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
                           abx_error **err)
 {
     const char *term = abx__envd_param(job, "term");
-    const char *cwd = abx__envd_param(job, "cwd");
+    yyjson_val *cwd = abx_json_get(abx_call_params(job->call), "cwd");
     bool is_pty = abx_call_op(job->call)->id == ABX_OP_PTY_OPEN;
     yyjson_mut_val *config = abx_mut_obj(d, root, "process");
     if (put_program(job, d, config, err) < 0)
@@ -183,7 +186,9 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
         return -1;
     if (yyjson_mut_obj_size(envs) > 0)
         abx_mut_put(d, config, "envs", envs);
-    if (cwd && *cwd)
-        abx_mut_str(d, config, "cwd", cwd);
+    if (has_nul(cwd))
+        return abx_fail(err, ABX_ERR_USAGE, "'cwd' cannot be a path");
+    if (yyjson_get_len(cwd) > 0)
+        abx_mut_str(d, config, "cwd", yyjson_get_str(cwd));
     return 0;
 }

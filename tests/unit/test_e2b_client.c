@@ -375,6 +375,71 @@ static void a_cancel_kills_where_nothing_else_does(void **state)
     done(&f, &run);
 }
 
+static bool is_held(void *data)
+{
+    return ((fake *)data)->held != NULL;
+}
+
+/* Cancelled before the start event: it may run all the same. */
+static void a_cancel_before_the_start_kills_too(void **state)
+{
+    fake f;
+    fake_run run;
+    fake_open(&f, ABX_E2B_JSON, false);
+    fake_answer *a = fake_stream(&f, (const char *[]){START, NULL});
+    a->n -= 5;
+    a->hold = true;
+    fake_reply(&f, "200 OK", "application/json", "{}");
+    fake_start(&f, &run, "process.start", RUN);
+    fake_until(&f, is_held, &f);
+    abx_call_cancel(run.call);
+    uv_run(&f.loop, UV_RUN_ONCE);
+    fake_go_on(&f);
+    fake_wait(&run);
+    assert_error(&run, "CANCELLED", "");
+    assert_request(&f, 1, "POST /process.Process/SendSignal ");
+    done(&f, &run);
+}
+
+/* Input that nobody reads holds the call's second exchange; the cancel takes it away first. */
+static void a_cancel_while_input_waits(void **state)
+{
+    fake f;
+    fake_run run;
+    fake_open(&f, ABX_E2B_JSON, false);
+    fake_stream(&f, (const char *[]){START, NULL})->n -= 5;
+    fake_reply(&f, "200 OK", "application/json", "{}")->hold = true;
+    fake_reply(&f, "200 OK", "application/json", "{}");
+    fake_start(&f, &run, "process.start",
+               "{\"sandboxId\":\"s\",\"cmd\":[\"x\"],\"input\":{\"text\":\"hello\"}}");
+    fake_until(&f, is_held, &f);
+    abx_call_cancel(run.call);
+    fake_wait(&run);
+    assert_error(&run, "CANCELLED", "");
+    assert_request(&f, 1, "POST /process.Process/SendInput ");
+    assert_request(&f, 2, "POST /process.Process/SendSignal ");
+    done(&f, &run);
+}
+
+/* The stream and the input break together: the sandbox is asked for once, the call ends once. */
+static void two_exchanges_break_at_once(void **state)
+{
+    static const char gone[] = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
+    fake f;
+    fake_run run;
+    fake_open_asking(&f, ABX_E2B_JSON, false);
+    fake_answer *a = fake_stream(&f, (const char *[]){START, NULL});
+    a->n -= 5;
+    a->close = true;
+    fake_say(&f, "", 0)->close = true;
+    fake_say(&f, gone, strlen(gone));
+    fake_say(&f, gone, strlen(gone));
+    fake_call(&f, &run, "process.start",
+              "{\"sandboxId\":\"s\",\"cmd\":[\"x\"],\"input\":{\"text\":\"hello\"}}");
+    assert_error(&run, "SANDBOX_ENDED", "sb1");
+    done(&f, &run);
+}
+
 static void a_detached_process_is_left_alone(void **state)
 {
     fake f;
@@ -457,6 +522,9 @@ int main(void)
         cmocka_unit_test(a_head_has_a_limit),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(a_cancel_kills_where_nothing_else_does),
+        cmocka_unit_test(a_cancel_before_the_start_kills_too),
+        cmocka_unit_test(a_cancel_while_input_waits),
+        cmocka_unit_test(two_exchanges_break_at_once),
         cmocka_unit_test(a_detached_process_is_left_alone),
         cmocka_unit_test(the_client_closes_while_a_call_runs),
         cmocka_unit_test(a_slow_reader_gets_every_byte),

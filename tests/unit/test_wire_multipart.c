@@ -99,8 +99,8 @@ static void test_whole(void **state)
 static void test_nearly_a_boundary(void **state)
 {
     (void)state;
-    check("--XX\r\n\r\n\r\n--X\r\r\n-\r\n--XY\r\n--XXX\r\n--XX-z\r\n--XX--",
-          "<|-|->\r\n--X\r\r\n-\r\n--XY\r\n--XXX\r\n--XX-z</>", 0);
+    check("--XX\r\n\r\n\r\n--X\r\r\n-\r\n--XY\r\n--XX2\r\n--XX-z\r\n--XX--",
+          "<|-|->\r\n--X\r\r\n-\r\n--XY\r\n--XX2\r\n--XX-z</>", 0);
     check("--XX\r\n\r\n--XX\r\r\n\r\n--XX--", "<|-|->", -1);
 }
 

@@ -168,6 +168,7 @@ typedef struct abx__spawn {
     const char *cwd;
     int fds[3];
     bool tty;          /* fds are a terminal: make it the controlling one */
+    bool pipe_only;    /* SIGPIPE is the only signal that this process ignores or handles */
     bool told_by_exit; /* a failed exec is text on stderr and 126 or 127, not an error */
     int userns_fd;     /* -1: none */
     bool set_ids, keep_caps;

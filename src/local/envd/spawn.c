@@ -112,13 +112,15 @@ static int set_ids(const abx__spawn *s)
     return 0;
 }
 
-static void reset_signals(void)
+/* exec makes default what has a handler; what is ignored stays so. pid 1 itself ignores SIGPIPE alone. */
+static void reset_signals(bool pipe_only)
 {
     struct sigaction action;
     memset(&action, 0, sizeof(action));
     action.sa_handler = SIG_DFL;
-    for (int i = 1; i < NSIG; i++)
+    for (int i = 1; i < NSIG && !pipe_only; i++)
         (void)sigaction(i, &action, NULL);
+    (void)sigaction(SIGPIPE, &action, NULL);
 }
 
 /* "'CMD': no such file" and the shell's exit code, as a command that cannot be run has it. */
@@ -157,7 +159,7 @@ static int try_exec(const abx__spawn *s)
 
 _Noreturn static void child(const abx__spawn *s, int pipe_fd)
 {
-    reset_signals();
+    reset_signals(s->pipe_only);
     if (setsid() < 0)
         give_up(pipe_fd, ABX__STAGE_SESSION, errno);
     for (int i = 0; i < 3; i++)

@@ -197,6 +197,7 @@ static pid_t spawn(abx_envd *e, abx__start *st, const ends *x, abx__spawn *s, ui
     s->cwd = st->cwd;
     memcpy(s->fds, x->child, sizeof(s->fds));
     s->tty = st->tty;
+    s->pipe_only = e->is_init;
     s->told_by_exit = !st->abx;
     s->user = &st->user;
     s->userns_fd = -1;

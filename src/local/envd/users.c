@@ -1,63 +1,112 @@
 #include "local/envd/inner.h"
 
-#include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The files are read by us: the C library's own look-up would load modules into pid 1. */
-static FILE *open_names(const char *path)
+#include "base/file.h"
+
+/* The files are read and cut up by us: the C library's own look-up would load modules into pid 1, and its readers make
+ * a system call a line. */
+enum { MAX_NAMES_FILE = 1024 * 1024, MAX_FIELDS = 7 };
+
+typedef struct name_line {
+    const char *at; /* where the next line begins */
+    char text[4096];
+    char *fields[MAX_FIELDS];
+    size_t count;
+} name_line;
+
+/* The next line, cut at its colons. False at the end. Lines that are too long are left out. */
+static bool next_line(name_line *l)
 {
-    return fopen(path, "re");
+    while (*l->at) {
+        size_t n = strcspn(l->at, "\n");
+        const char *from = l->at;
+        l->at += n + (l->at[n] == '\n');
+        if (n == 0 || n >= sizeof(l->text))
+            continue;
+        memcpy(l->text, from, n);
+        l->text[n] = 0;
+        l->count = 0;
+        for (char *at = l->text; at && l->count < MAX_FIELDS;) {
+            l->fields[l->count++] = at;
+            at = strchr(at, ':');
+            if (at)
+                *at++ = 0;
+        }
+        return true;
+    }
+    return false;
+}
+
+static int read_names(const char *path, abx_buf *out)
+{
+    abx_buf_init(out, MAX_NAMES_FILE);
+    return abx_read_file(path, MAX_NAMES_FILE, out, NULL) == 0 ? 0 : -1;
+}
+
+static bool read_id(const char *text, uint32_t *id)
+{
+    uint64_t value = 0;
+    if (abx_parse_uint(text, UINT32_MAX, &value) < 0)
+        return false;
+    *id = (uint32_t)value;
+    return true;
 }
 
 static void copy(char *out, size_t room, const char *text)
 {
-    (void)snprintf(out, room, "%s", text ? text : "");
+    (void)snprintf(out, room, "%s", text);
+}
+
+/* Is name one of a comma list? */
+static bool is_member(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == 0))
+            return true;
+    return false;
 }
 
 static void find_groups(const abx_envd *e, abx__user *u)
 {
-    FILE *f = open_names(e->group);
+    ABX_AUTO_BUF file = ABX_BUF(0);
     u->groups[0] = u->gid;
     u->group_count = 1;
-    if (!f)
+    if (read_names(e->group, &file) < 0)
         return;
-    struct group g, *found = NULL;
-    char room[16 * 1024];
-    while (u->group_count < ABX__MAX_GROUPS && fgetgrent_r(f, &g, room, sizeof(room), &found) == 0)
-        for (char **m = g.gr_mem; *m && u->group_count < ABX__MAX_GROUPS; m++)
-            if (strcmp(*m, u->name) == 0 && g.gr_gid != u->gid)
-                u->groups[u->group_count++] = g.gr_gid;
-    fclose(f);
+    name_line l = {.at = abx_buf_cstr(&file)};
+    uint32_t id = 0;
+    while (u->group_count < ABX__MAX_GROUPS && next_line(&l))
+        if (l.count >= 4 && read_id(l.fields[2], &id) && id != u->gid &&
+            is_member(l.fields[3], u->name))
+            u->groups[u->group_count++] = id;
 }
 
 int abx__user_find(const abx_envd *e, const char *name, abx__user *out)
 {
-    FILE *f = *name && strlen(name) < sizeof(out->name) ? open_names(e->passwd) : NULL;
-    if (!f)
+    ABX_AUTO_BUF file = ABX_BUF(0);
+    if (!*name || strlen(name) >= sizeof(out->name) || read_names(e->passwd, &file) < 0)
         return 0;
-    int rc = 0;
-    struct passwd p, *found = NULL;
-    char room[4096];
-    while (rc == 0 && fgetpwent_r(f, &p, room, sizeof(room), &found) == 0) {
-        if (strcmp(p.pw_name, name) != 0)
+    name_line l = {.at = abx_buf_cstr(&file)};
+    while (next_line(&l)) {
+        uint32_t uid = 0, gid = 0;
+        if (l.count < 7 || strcmp(l.fields[0], name) != 0 || !read_id(l.fields[2], &uid) ||
+            !read_id(l.fields[3], &gid))
             continue;
-        copy(out->name, sizeof(out->name), p.pw_name);
-        copy(out->home, sizeof(out->home), *p.pw_dir ? p.pw_dir : "/");
-        copy(out->shell, sizeof(out->shell), *p.pw_shell ? p.pw_shell : "/bin/sh");
-        out->uid = p.pw_uid;
-        out->gid = p.pw_gid;
-        rc = 1;
-    }
-    fclose(f);
-    if (rc == 1)
+        copy(out->name, sizeof(out->name), name);
+        copy(out->home, sizeof(out->home), *l.fields[5] ? l.fields[5] : "/");
+        copy(out->shell, sizeof(out->shell), *l.fields[6] ? l.fields[6] : "/bin/sh");
+        out->uid = uid;
+        out->gid = gid;
         find_groups(e, out);
-    return rc;
+        return 1;
+    }
+    return 0;
 }
 
 int abx__user_of(abx_envd *e, abx_e2b_call *c, abx__user *out)
@@ -71,26 +120,20 @@ int abx__user_of(abx_envd *e, abx_e2b_call *c, abx__user *out)
     return -1;
 }
 
-static int read_name(const abx_envd *e, uint32_t id, bool is_group, char *out, size_t room_len)
+static int read_name(const abx_envd *e, uint32_t id, bool is_group, char *out, size_t room)
 {
-    FILE *f = open_names(is_group ? e->group : e->passwd);
-    if (!f)
+    ABX_AUTO_BUF file = ABX_BUF(0);
+    if (read_names(is_group ? e->group : e->passwd, &file) < 0)
         return 0;
-    char room[16 * 1024];
-    int rc = 0;
-    struct passwd p, *pw = NULL;
-    struct group g, *gr = NULL;
-    while (rc == 0) {
-        if (is_group ? fgetgrent_r(f, &g, room, sizeof(room), &gr) != 0
-                     : fgetpwent_r(f, &p, room, sizeof(room), &pw) != 0)
-            break;
-        if ((is_group ? g.gr_gid : p.pw_uid) != id)
+    name_line l = {.at = abx_buf_cstr(&file)};
+    uint32_t found = 0;
+    while (next_line(&l)) {
+        if (l.count < 3 || !read_id(l.fields[2], &found) || found != id)
             continue;
-        copy(out, room_len, is_group ? g.gr_name : p.pw_name);
-        rc = 1;
+        copy(out, room, l.fields[0]);
+        return 1;
     }
-    fclose(f);
-    return rc;
+    return 0;
 }
 
 const char *abx__owner_name(abx_envd *e, uint32_t id, bool is_group)

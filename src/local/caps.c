@@ -96,8 +96,9 @@ int abx_lock_child(void *data)
         if (setrlimit(RLIMIT_NOFILE, &files) < 0)
             return errno;
     }
-    /* Called root in the nested namespace: it came with every capability there; nothing of them stays. */
-    if (s->plan->ids == ABX_IDS_SINGLE && geteuid() == 0 &&
+    /* Called root in the nested namespace, it came with every capability there: nothing of them may stay, unless the
+     * caller of this has dropped them already. */
+    if (s->plan->ids == ABX_IDS_SINGLE && prctl(PR_CAPBSET_READ, CAP_CHOWN, 0, 0, 0) == 1 &&
         (drop_bounding(0) < 0 || lock_securebits(true) < 0))
         return errno;
     if (set_caps(root ? ROOT_CAPS : 0, root ? ROOT_CAPS : 0) < 0)

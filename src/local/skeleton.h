@@ -1,10 +1,12 @@
-/* The skeleton: the lower layer of every sandbox of template "host", built once for a host and kind of ids, named by a
- * digest of what it was made from:
+/* The skeleton: the lower layer of every sandbox of template "host", built once for a host and kind of
+ * ids, named by a digest of what it was made from:
  *   usr/        lies over the host's /usr in one overlay:
  *     .abx/       the root file system: /etc, empty mount points, files for device nodes
  *     local/      hides what must not be seen of the host's /usr/local
  *   m r l       empty: mount points that every sandbox uses in its own mount namespace
- * One overlay for all of it is cheaper than two. A root caller's /usr is the overlay itself (with .abx covered); an ordinary user's is the host's own, and only `local` is taken from the overlay.
+ * One overlay for all of it is cheaper than two. A root caller's /usr is
+ * the overlay itself (with .abx covered); an ordinary user's is the host's own, and only `local` is
+ * taken from the overlay.
  * A skeleton is never changed in use: a new state of the host gives a new one. */
 #ifndef ABX_LOCAL_SKELETON_H
 #define ABX_LOCAL_SKELETON_H
@@ -18,7 +20,7 @@
  * holds a shared lock on all skeletons (close it when the sandbox is mounted), or -1 and *err. Building takes up to
  * some hundred ms; the first time only. */
 int abx_skeleton_use(abx_local *local, abx_plan *plan, abx_error **err);
-/* Copy skeleton `digest` to `to` (an existing folder's descriptor) for a machine without overlay; owners are moved by
+/* Copy skeleton `digest` to `up` in the folder `to` for a machine without overlay; owners are moved by
  * `shift` (0: the caller's own). */
 int abx_skeleton_copy(abx_local *local, const char *digest, int to, uid_t shift, abx_error **err);
 /* Remove skeletons that no digest of `used` names, unless a sandbox is just being made. Returns how many; dry: would

@@ -61,29 +61,33 @@ static int stat_start(abx__envd_job *job, abx_error **err)
 }
 
 /* --- list ---------------------------------------------------------------------------------------------------- */
+typedef struct listed {
+    const char *path;
+    yyjson_mut_val *file;
+} listed;
+
 static int by_path(const void *a, const void *b)
 {
-    yyjson_mut_val *const *x = a, *const *y = b;
-    return strcmp(yyjson_mut_get_str(yyjson_mut_obj_get(*x, "path")),
-                  yyjson_mut_get_str(yyjson_mut_obj_get(*y, "path")));
+    return strcmp(((const listed *)a)->path, ((const listed *)b)->path);
 }
 
 static int put_files(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root,
                      yyjson_val *entries, abx_error **err)
 {
     size_t count = yyjson_arr_size(entries), i = 0, n = 0;
-    ABX_AUTO_FREE yyjson_mut_val **files = abx_alloc_array(count + 1, sizeof(*files));
+    ABX_AUTO_FREE listed *files = abx_alloc_array(count + 1, sizeof(listed));
     yyjson_val *entry = NULL;
     yyjson_arr_foreach(entries, i, n, entry)
     {
-        files[i] = abx__envd_file(job->client, d, entry, true, err);
-        if (!files[i])
+        files[i].file = abx__envd_file(job->client, d, entry, true, err);
+        if (!files[i].file)
             return -1;
+        files[i].path = yyjson_mut_get_str(yyjson_mut_obj_get(files[i].file, "path"));
     }
-    qsort(files, count, sizeof(*files), by_path);
+    qsort(files, count, sizeof(listed), by_path);
     yyjson_mut_val *list = abx_mut_arr(d, root, "files");
     for (i = 0; i < count; i++)
-        yyjson_mut_arr_append(list, files[i]);
+        yyjson_mut_arr_append(list, files[i].file);
     return 0;
 }
 

@@ -405,7 +405,7 @@ void abx__conn_settle(abx__conn *c)
         return;
     }
     abx__link_remove(&c->pending);
-    if (abx__conn_backlog(c) == 0 && c->out && (!c->x || c->out_cap > ABX__HIGH_MARK)) {
+    if (abx__conn_backlog(c) == 0 && c->out && (!c->x || c->out_cap > ABX__KEEP_OUT)) {
         free(ABX_TAKE(c->out));
         c->out_at = c->out_len = c->out_cap = 0;
     }

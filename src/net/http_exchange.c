@@ -29,8 +29,7 @@ void abx__exchange_recycle(abx_exchange *x)
 {
     abx_http_server *s = x->conn->server;
 
-    if (x->path != x->target)
-        free(x->path);
+    free(x->path_copy);
     abx_buf_clear(&x->collected);
     if (x->ws)
         abx__ws_free(x->ws);
@@ -82,19 +81,25 @@ static void index_headers(abx_exchange *x)
     x->headers.count = x->field_count;
 }
 
+/* Behind scheme and host, if a client (as to a proxy) has sent a whole URL. */
+static const char *path_of(const char *target)
+{
+    if (strncasecmp(target, "http://", 7) != 0 && strncasecmp(target, "https://", 8) != 0)
+        return target;
+    const char *host = strstr(target, "//") + 2;
+    const char *path = host + strcspn(host, "/?");
+    return *path == '/' ? path : "/";
+}
+
 static void split_target(abx_exchange *x)
 {
-    const char *mark;
+    const char *path = path_of(x->head), *mark = strchr(path, '?');
 
     x->target = x->head;
-    mark = strchr(x->target, '?');
-    if (mark) {
-        x->path = abx_strndup(x->target, (size_t)(mark - x->target));
-        x->query = mark + 1;
-    } else {
-        x->path = x->head;
-        x->query = "";
-    }
+    x->query = mark ? mark + 1 : "";
+    if (mark)
+        x->path_copy = abx_strndup(path, (size_t)(mark - path));
+    x->path = mark ? x->path_copy : path;
 }
 
 int abx__exchange_read_head(abx_exchange *x)

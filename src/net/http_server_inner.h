@@ -29,6 +29,7 @@ enum {
     ABX__SCRATCH_SIZE = 64 * 1024, /* one read */
     ABX__HIGH_MARK = 256 * 1024,  /* bytes that wait for a peer before the writer is told to hold */
     ABX__LOW_MARK = 64 * 1024,    /* and when it may go on */
+    ABX__KEEP_OUT = 16 * 1024,    /* a larger queue is given back when it is empty */
     ABX__DRAIN_LIMIT = 64 * 1024, /* of an unwanted body; beyond, the connection ends */
     ABX__LINGER_MS = 2000         /* how long a refused sender may still push */
 };
@@ -154,7 +155,8 @@ struct abx_exchange {
     size_t field_count;
     abx_http_headers headers; /* items point into head */
     const char *target;
-    char *path; /* a copy when there is a query, else target */
+    const char *path;
+    char *path_copy; /* made when a query follows */
     const char *query;
     int64_t content_length;
     uint64_t body_seen, body_max;

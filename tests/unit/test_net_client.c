@@ -423,6 +423,39 @@ static void test_close_in_the_middle(void **state)
     each_transport(close_in_the_middle);
 }
 
+static void test_proxy(void **state)
+{
+    (void)state;
+    world w;
+    call c = {0};
+    ABX_AUTO_ERROR err = NULL;
+    char proxy[64];
+
+    world_open(&w, false, NULL);
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", w.port);
+    setenv("http_proxy", proxy, 1);
+    setenv("no_proxy", "spared.invalid", 1);
+    abx_http_request r = {.method = "GET", .url = "http://far.invalid/hello"};
+    c.w = &w;
+    assert_int_equal(abx_http_start(w.http, &r, &handlers, &c, &c.t, &err), 0);
+    wait_end(&c);
+    assert_null(c.err);
+    assert_string_equal(c.body, "hello");
+    clear(&c);
+    c.w = &w;
+    r.url = "http://spared.invalid/hello";
+    assert_int_equal(abx_http_start(w.http, &r, &handlers, &c, &c.t, &err), 0);
+    ends_with(&c, ABX_ERR_NETWORK); /* not by the proxy, and nobody has that name */
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    start(&c, &w, "GET", "/hello", (abx_http_request){0}); /* the loopback never goes by a proxy */
+    wait_end(&c);
+    assert_null(c.err);
+    clear(&c);
+    unsetenv("http_proxy");
+    unsetenv("no_proxy");
+    world_close(&w);
+}
+
 /* A pooled connection that the server has closed meanwhile is not used again. */
 static void test_stale_connection(void **state)
 {
@@ -641,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_slow_writer),
         cmocka_unit_test(test_cancels),
         cmocka_unit_test(test_close_in_the_middle),
+        cmocka_unit_test(test_proxy),
         cmocka_unit_test(test_stale_connection),
         cmocka_unit_test(test_no_start_while_closing),
         cmocka_unit_test(test_errors),

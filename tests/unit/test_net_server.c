@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <arpa/inet.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 typedef struct peer {
     app *a;
@@ -112,6 +113,27 @@ static void forget(peer *p)
     p->got[0] = 0;
 }
 
+static void stop_loop(uv_timer_t *t)
+{
+    uv_stop(t->loop);
+}
+
+/* Turns of the loop while nothing happens for a while. */
+static uint64_t idle_turns(app *a)
+{
+    uv_metrics_t before, after;
+    uv_timer_t t;
+
+    uv_timer_init(&a->loop, &t);
+    uv_timer_start(&t, stop_loop, 50, 0);
+    uv_metrics_info(&a->loop, &before);
+    uv_run(&a->loop, UV_RUN_DEFAULT);
+    uv_metrics_info(&a->loop, &after);
+    uv_close((uv_handle_t *)&t, NULL);
+    app_turn(a); /* t leaves the loop */
+    return after.loop_count - before.loop_count;
+}
+
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
 
 /* One request on a fresh connection; the text must be in what comes back. */
@@ -195,6 +217,8 @@ static void test_request_parts(void **state)
     check(GET("/query?kk=1"), "400 Bad Request");
     check("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n" GET("/empty"),
           "Content-Length: 5\r\n\r\nHTTP/1.1 204");
+    check("GET http://other.host/hello HTTP/1.1\r\nHost: x\r\n\r\n", "hello");
+    check("GET http://other.host?k=v HTTP/1.1\r\nHost: x\r\n\r\n", "404");
     check(GET("/parts"), "Content-Length: 6\r\n\r\nabcdef");
     check("HEAD /stream?n=10 HTTP/1.1\r\nHost: x\r\n\r\n" GET("/hello"),
           "chunked\r\n\r\nHTTP/1.1 200");
@@ -365,6 +389,35 @@ static void test_connection_limit(void **state)
     app_close(&a);
 }
 
+/* Out of descriptors the server waits, without turning in circles, and goes on when there are some again. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    app a;
+    int port = 0, taken[2000], count = 0;
+    struct rlimit before, few;
+    ABX_AUTO_ERROR err = NULL;
+
+    app_open(&a, NULL);
+    assert_int_equal(abx_http_server_listen_tcp(a.server, "127.0.0.1", 0, &port, &err), 0);
+    peer p = connect_tcp(&a, port);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = 200;
+    setrlimit(RLIMIT_NOFILE, &few);
+    while (count < 2000 && (taken[count] = dup(0)) >= 0)
+        count++;
+    assert_true(idle_turns(&a) < 10);
+    assert_int_equal(abx_http_server_connections(a.server), 0);
+    while (count > 0)
+        close(taken[--count]);
+    setrlimit(RLIMIT_NOFILE, &before);
+    say(&p, GET("/hello"));
+    expect(&p, "hello");
+    peer_close(&p);
+    app_close(&a);
+}
+
 static void test_timeouts(void **state)
 {
     (void)state;
@@ -475,11 +528,6 @@ static void test_peer_dies(void **state)
     }
 }
 
-static void stop_loop(uv_timer_t *t)
-{
-    uv_stop(t->loop);
-}
-
 static void test_half_close(void **state)
 {
     (void)state;
@@ -508,22 +556,6 @@ static void test_half_close(void **state)
     expect_end(&cut);
     peer_close(&cut);
     app_close(&a);
-}
-
-/* Turns of the loop while nothing happens for a while. */
-static uint64_t idle_turns(app *a)
-{
-    uv_metrics_t before, after;
-    uv_timer_t t;
-
-    uv_timer_init(&a->loop, &t);
-    uv_timer_start(&t, stop_loop, 50, 0);
-    uv_metrics_info(&a->loop, &before);
-    uv_run(&a->loop, UV_RUN_DEFAULT);
-    uv_metrics_info(&a->loop, &after);
-    uv_close((uv_handle_t *)&t, NULL);
-    app_turn(a); /* t leaves the loop */
-    return after.loop_count - before.loop_count;
 }
 
 /* Level-triggered events of a peer that we cannot or do not want to read must not keep the loop busy. */
@@ -761,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_head_limits),
         cmocka_unit_test(test_connection_limit),
+        cmocka_unit_test(test_no_descriptors),
         cmocka_unit_test(test_timeouts),
         cmocka_unit_test(test_old_http),
         cmocka_unit_test(test_continue),

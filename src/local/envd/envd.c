@@ -77,7 +77,7 @@ static void take_config(abx_envd *e, const abx_envd_config *config)
     e->default_user = abx_strdup(config->default_user ? config->default_user : "user");
     e->passwd = abx_strdup(config->passwd ? config->passwd : "/etc/passwd");
     e->group = abx_strdup(config->group ? config->group : "/etc/group");
-    e->workdir = abx_strdup(config->workdir);
+    e->workdir = config->workdir && *config->workdir ? abx_strdup(config->workdir) : NULL;
     e->env = copy_env(config->env);
     e->has_range = config->has_range;
     e->lock_fd = config->lock_fd;

@@ -59,7 +59,9 @@ static bool is_comment(const char *line, size_t n)
         line++;
         n--;
     }
-    return n == 0 || *line == '#' || *line == ';' || (n > 1 && line[0] == '/' && line[1] == '/');
+    /* "//" alone also begins the settings of a registry ("//host/:_authToken=…") */
+    return n == 0 || *line == '#' || *line == ';' ||
+           (n > 2 && line[0] == '/' && line[1] == '/' && isspace((unsigned char)line[2]));
 }
 
 static bool line_is_secret(const char *line, size_t n)

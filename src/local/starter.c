@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +26,7 @@ typedef struct starting {
     uv_poll_t poll;
     uv_timer_t timer;
     int open_handles;
+    bool ended;
     yyjson_doc *answer;
     abx_error *error;
 } starting;
@@ -32,7 +34,7 @@ typedef struct starting {
 static void starting_free(starting *s)
 {
     if (s->child)
-        abx_child_release(s->child); /* it is about to end by itself */
+        abx_child_release(s->child); /* only where nothing was started with it */
     abx_close_fd(&s->pair);
     abx_close_fd(&s->first_fd);
     abx_buf_clear(&s->out);
@@ -42,11 +44,9 @@ static void starting_free(starting *s)
     free(s);
 }
 
-static void on_closed(uv_handle_t *handle)
+/* The end: answered, both handles closed, the program gone and reaped. */
+static void finish(starting *s)
 {
-    starting *s = (starting *)handle->data;
-    if (--s->open_handles > 0)
-        return;
     yyjson_val *root = s->answer ? yyjson_doc_get_root(s->answer) : NULL;
     yyjson_val *info = abx_json_get(root, "info"), *why = abx_json_get(root, "error");
     if (!s->error && !info)
@@ -60,9 +60,19 @@ static void on_closed(uv_handle_t *handle)
     starting_free(s);
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    starting *s = (starting *)handle->data;
+    if (--s->open_handles == 0 && !s->child)
+        finish(s);
+}
+
 static void end(starting *s, abx_error *why)
 {
     s->error = why;
+    s->ended = true;
+    if (s->child) /* it has nothing more to do; its sandbox is in a session of its own */
+        abx_child_signal(s->child, SIGKILL);
     uv_close((uv_handle_t *)&s->poll, on_closed);
     uv_close((uv_handle_t *)&s->timer, on_closed);
 }
@@ -135,6 +145,8 @@ static void on_child_end(abx_child *child, int status, void *data)
 {
     starting *s = (starting *)data;
     s->child = NULL; /* its answer, or the end of the socket, says the rest */
+    if (s->ended && s->open_handles == 0)
+        finish(s);
 }
 
 /* Nothing of this process's environment but what finding files needs. */

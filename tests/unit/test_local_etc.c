@@ -63,15 +63,16 @@ static void lines_with_a_password_in_an_address_are_dropped(void **state)
 static void only_system_accounts_are_taken_without_their_details(void **state)
 {
     ABX_AUTO_BUF out = ABX_BUF(4096);
-    const char *text = "root:x:0:0:Big Boss:/root:/bin/zsh\n_apt:x:42:65534:secret:/x:/bin/sh\n"
-                       "alice:x:1000:1000:Alice:/home/alice:/bin/bash\nbad:x:y:1::\nnobody:x:65534:1::\n"
-                       "www-data:x:33:33:w:/var/www:/bin/sh";
+    const char *text =
+        "root:x:0:0:Big Boss:/root:/bin/zsh\n_apt:x:42:65534:secret:/x:/bin/sh\n"
+        "alice:x:1000:1000:Alice:/home/alice:/bin/bash\nbad:x:y:1::\nnobody:x:65534:1::\n"
+        "www-data:x:33:33:w:/var/www:/bin/sh";
     assert_int_equal(abx_system_accounts(text, false, &out), 0);
     assert_string_equal(abx_buf_cstr(&out), "_apt:x:42:65534::/nonexistent:/usr/sbin/nologin\n"
                                             "www-data:x:33:33::/nonexistent:/usr/sbin/nologin\n");
     abx_buf_reset(&out);
-    assert_int_equal(abx_system_accounts("tty:x:5:\nadm:x:4:alice,bob\nalice:x:1000:\n", true, &out),
-                     0);
+    assert_int_equal(
+        abx_system_accounts("tty:x:5:\nadm:x:4:alice,bob\nalice:x:1000:\n", true, &out), 0);
     assert_string_equal(abx_buf_cstr(&out), "adm:x:4:\n");
 }
 
@@ -135,7 +136,8 @@ static void drop(host *h)
 static void fill(host *h)
 {
     h->root = kit_folder();
-    put(h, "etc/passwd", "root:x:0:0:Boss:/root:/bin/zsh\n_apt:x:42:65534:a:/x:/bin/sh\nalice:x:1000:1000::/h:/b\n",
+    put(h, "etc/passwd",
+        "root:x:0:0:Boss:/root:/bin/zsh\n_apt:x:42:65534:a:/x:/bin/sh\nalice:x:1000:1000::/h:/b\n",
         0644);
     put(h, "etc/group", "adm:x:4:alice\n", 0644);
     put(h, "etc/shadow", "root:$6$hash\n", 0644);
@@ -173,12 +175,18 @@ static void what_is_not_listed_is_not_there(void **state)
     fill(&h);
     build(&h, ABX_IDS_SINGLE);
     static const char *const absent[] = {
-        "etc/shadow",           "etc/npmrc",
-        "etc/profile.d",        "etc/ssl/private",
-        "etc/ssl/certs/mixed.pem", "etc/ssl/certs/unreadable.pem",
-        "etc/ssl/certs/escape", "etc/fonts/secret.conf",
-        "etc/perl/net.cfg",     "etc/alternatives/README",
-        "etc/apt",              "etc/gshadow",
+        "etc/shadow",
+        "etc/npmrc",
+        "etc/profile.d",
+        "etc/ssl/private",
+        "etc/ssl/certs/mixed.pem",
+        "etc/ssl/certs/unreadable.pem",
+        "etc/ssl/certs/escape",
+        "etc/fonts/secret.conf",
+        "etc/perl/net.cfg",
+        "etc/alternatives/README",
+        "etc/apt",
+        "etc/gshadow",
     };
     for (size_t i = 0; i < ABX_COUNT(absent); i++)
         if (has(&h, absent[i]))
@@ -193,19 +201,29 @@ static void what_is_listed_is_there(void **state)
     fill(&h);
     build(&h, ABX_IDS_SINGLE);
     static const char *const present[] = {
-        "etc/ssl/certs/good.pem", "etc/ssl/certs/hash.0",   "etc/ssl/certs/out.pem",
-        "etc/ld.so.cache",        "etc/fonts/fonts.conf",   "etc/python3.11/site.cfg",
-        "etc/alternatives/awk",   "home/user",              "work",
-        "dev/null",               "proc",                   "bin",
-        "etc/hosts",              "var/lib/dbus/machine-id",
+        "etc/ssl/certs/good.pem",
+        "etc/ssl/certs/hash.0",
+        "etc/ssl/certs/out.pem",
+        "etc/ld.so.cache",
+        "etc/fonts/fonts.conf",
+        "etc/python3.11/site.cfg",
+        "etc/alternatives/awk",
+        "home/user",
+        "work",
+        "dev/null",
+        "proc",
+        "bin",
+        "etc/hosts",
+        "var/lib/dbus/machine-id",
     };
     for (size_t i = 0; i < ABX_COUNT(present); i++)
         if (!has(&h, present[i]))
             fail_msg("'%s' is not there", present[i]);
     ABX_AUTO_FREE char *passwd = text_in(&h, "etc/passwd");
     ABX_AUTO_FREE char *zone = text_in(&h, "etc/timezone");
-    assert_string_equal(passwd, "root:x:0:0::/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n"
-                                "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n");
+    assert_string_equal(passwd,
+                        "root:x:0:0::/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n"
+                        "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n");
     assert_string_equal(zone, "Europe/Berlin\n");
     drop(&h);
     kit_drop(h.root);

@@ -51,7 +51,10 @@ typedef struct call_row {
     bool base_too; /* the base filter alone answers so as well */
 } call_row;
 
-#define NONE      {0, 0, 0, 0, 0}
+#define NONE                                                                                       \
+    {                                                                                              \
+        0, 0, 0, 0, 0                                                                              \
+    }
 #define HIGH(low) ((long)(0xabcd00000000ULL | (low)))
 
 static const call_row rows[] = {

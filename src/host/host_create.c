@@ -241,9 +241,7 @@ static int ask_holder(creation *k, abx_error **err)
         abx_fail(err, ABX_ERR_CONFLICT, "a sandbox with this name or key is being made right now");
         return abx_hint(err, "try again when it is there");
     }
-    if (abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_INFO, params, on_holder, k, err) <
-        0)
-        return -1;
+    abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_INFO, params, on_holder, k);
     abx_call_accept(k->call, &waiting, k);
     return 0;
 }

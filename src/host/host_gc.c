@@ -1,27 +1,32 @@
-/* provider.gc: sandboxes whose maker died before it could tell their id are ended, entries without a sandbox are
- * forgotten, then the backend clears its own left-overs. */
+/* provider.gc: sandboxes whose maker died before it could tell their id are ended, entries of sandboxes that are gone
+ * are forgotten, then the backend clears its own left-overs. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "host/host_private.h"
 #include "ops/call_host.h"
 
+typedef struct suspect {
+    char *key;
+    bool complete; /* its maker told the id: only ask whether it lives */
+} suspect;
+
 typedef struct sweep {
     abx_host *host;
     abx_call *call; /* NULL once it is gone */
     char *provider;
     bool dry;
-    char **orphans; /* keys, NULL at the end */
-    size_t next;
+    suspect *suspects;
+    size_t count, next;
     yyjson_mut_doc *found; /* {"removed":[…]} of ours */
     yyjson_mut_val *removed;
 } sweep;
 
 static void free_sweep(sweep *s)
 {
-    for (char **o = s->orphans; o && *o; o++)
-        free(*o);
-    free(s->orphans);
+    for (size_t i = 0; i < s->count; i++)
+        free(s->suspects[i].key);
+    free(s->suspects);
     free(s->provider);
     yyjson_mut_doc_free(s->found);
     free(s);
@@ -67,14 +72,29 @@ static void forget(sweep *s, const char *key)
         abx_ledger_remove(ledger, key, NULL);
 }
 
-static void note(sweep *s, const char *key)
+static void note(sweep *s, const char *key, const char *what)
 {
     yyjson_mut_val *item = yyjson_mut_arr_add_obj(s->found, s->removed);
     abx_mut_str(s->found, item, "id", key);
-    abx_mut_str(s->found, item, "what", "sandbox that its maker never saw");
+    abx_mut_str(s->found, item, "what", what);
 }
 
-static void on_killed(void *data, yyjson_val *result, const abx_error *err)
+/* The provider's answer about a suspect: to the wish to end it, or to the question whether it lives. */
+static void settle(sweep *s, const suspect *one, const abx_error *err)
+{
+    bool gone = err && err->id == ABX_ERR_SANDBOX_NOT_FOUND;
+    if (err && !gone)
+        abx_logf(s->host->log, ABX_LOG_WARN, "cannot %s sandbox '%s': %s",
+                 one->complete ? "reach" : "end", one->key, err->message);
+    if (!err && !one->complete)
+        note(s, one->key, "sandbox that its maker never saw");
+    if (gone)
+        note(s, one->key, "entry of a sandbox that is gone");
+    if (!s->dry && (gone || (!err && !one->complete)))
+        forget(s, one->key);
+}
+
+static void on_answer(void *data, yyjson_val *result, const abx_error *err)
 {
     (void)result;
     sweep *s = data;
@@ -82,32 +102,21 @@ static void on_killed(void *data, yyjson_val *result, const abx_error *err)
         free_sweep(s);
         return;
     }
-    const char *key = s->orphans[s->next++];
-    if (!err)
-        note(s, key);
-    if (!err || err->id == ABX_ERR_SANDBOX_NOT_FOUND)
-        forget(s, key);
-    else
-        abx_logf(s->host->log, ABX_LOG_WARN, "cannot end sandbox '%s': %s", key, err->message);
+    settle(s, &s->suspects[s->next++], err);
     step(s);
 }
 
 static void step(sweep *s)
 {
-    while (s->orphans[s->next]) {
-        const char *key = s->orphans[s->next];
-        if (s->dry) {
-            note(s, key);
-            s->next++;
-            continue;
-        }
+    if (s->next < s->count) {
+        const suspect *one = &s->suspects[s->next];
         yyjson_mut_val *root;
         yyjson_mut_doc *params = abx_mut_new(&root);
-        abx_mut_str(params, root, "sandboxId", key);
-        if (abx__host_ask(s->host, s->provider, ABX_OP_SANDBOX_KILL, params, on_killed, s, NULL) ==
-            0)
-            return;
-        s->next++;
+        abx_mut_str(params, root, "sandboxId", one->key);
+        bool only_ask = one->complete || s->dry;
+        abx__host_ask(s->host, s->provider, only_ask ? ABX_OP_SANDBOX_INFO : ABX_OP_SANDBOX_KILL,
+                      params, on_answer, s);
+        return;
     }
     abx_call *call = s->call;
     abx_call_intercept(call, on_backend_done, s);
@@ -116,21 +125,21 @@ static void step(sweep *s)
         abx_call_fail(call, why);
 }
 
-/* Entries of this provider that were never completed and whose maker is dead. */
-static int find_orphans(sweep *s, abx_error **err)
+/* All entries of this provider but those that are being made right now. */
+static int find_suspects(sweep *s, abx_error **err)
 {
     abx_ledger *ledger;
     abx_ledger_entry *entries = NULL;
     char **bad = NULL;
-    size_t count = 0, bad_count = 0, n = 0;
+    size_t count = 0, bad_count = 0;
     if (abx__host_ledger(s->host, &ledger, err) < 0 ||
         abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, err) < 0)
         return -1;
-    s->orphans = abx_alloc_array(count + 1, sizeof(char *));
+    s->suspects = abx_alloc_array(count + 1, sizeof(*s->suspects));
     for (size_t i = 0; i < count; i++) {
         abx_ledger_entry *e = &entries[i];
-        if (!e->complete && strcmp(e->provider, s->provider) == 0 && !abx__host_creator_lives(e))
-            s->orphans[n++] = abx_strdup(e->key);
+        if (strcmp(e->provider, s->provider) == 0 && (e->complete || !abx__host_creator_lives(e)))
+            s->suspects[s->count++] = (suspect){abx_strdup(e->key), e->complete};
     }
     abx_ledger_entries_free(entries, count);
     for (size_t i = 0; i < bad_count; i++) {
@@ -155,7 +164,7 @@ int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_er
     yyjson_mut_val *root;
     s->found = abx_mut_new(&root);
     s->removed = abx_mut_arr(s->found, root, "removed");
-    if (find_orphans(s, err) < 0) {
+    if (find_suspects(s, err) < 0) {
         free_sweep(s);
         return -1;
     }

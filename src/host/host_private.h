@@ -43,8 +43,8 @@ int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, 
 
 /* A call of the host's own: cb once, later, with result or error (borrowed). params is taken over. */
 typedef void (*abx__host_done_cb)(void *data, yyjson_val *result, const abx_error *err);
-int abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson_mut_doc *params,
-                  abx__host_done_cb cb, void *data, abx_error **err);
+void abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson_mut_doc *params,
+                   abx__host_done_cb cb, void *data);
 
 /* Special rows (host_create.c, host_results.c, host_gc.c). Each returns as abx_host_start. */
 int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);

@@ -116,17 +116,19 @@ static void on_answer(abx_call *c, yyjson_val *result, const abx_error *err, voi
     q.cb(q.data, result, err);
 }
 
-int abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson_mut_doc *params,
-                  abx__host_done_cb cb, void *data, abx_error **err)
+void abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson_mut_doc *params,
+                   abx__host_done_cb cb, void *data)
 {
+    /* What is refused at once is answered as what fails later. */
+    static const abx_call_backend refused = {0};
     static const abx_call_handlers handlers = {.on_end = on_answer};
     question *q = ABX_NEW(question);
     *q = (question){cb, data};
     abx_call *call = abx_call_new(host->loop, op, abx_json_freeze(params), &handlers, q);
     yyjson_mut_doc_free(params);
-    if (abx__host_dispatch(host, provider_id, call, err) == 0)
-        return 0;
-    abx_call_discard(call);
-    free(q);
-    return -1;
+    abx_error *why = NULL;
+    if (abx__host_dispatch(host, provider_id, call, &why) < 0) {
+        abx_call_accept(call, &refused, NULL);
+        abx_call_fail(call, why);
+    }
 }

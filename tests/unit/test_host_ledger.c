@@ -382,11 +382,30 @@ static void gc_ends_what_nobody_knows_of(void **state)
     assert_int_equal(host_call(&r, ABX_OP_PROVIDER_GC, "{}"), OK);
     assert_null(box_of(&rig_fake, "aaaabbbbcccc1111"));
     assert_non_null(box_of(&rig_fake, id));
-    assert_int_equal(removed(&r), 1);
+    assert_int_equal(removed(&r), 2); /* a sandbox, and an entry without one */
     abx_ledger_entry e = the_entry(&r);
     assert_string_equal(e.id, id);
     abx_ledger_entry_clear(&e);
     assert_non_null(strstr(rig_fake.log, "provider.gc()"));
+    host_rig_close(&r);
+}
+
+static void gc_forgets_what_is_gone(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    ABX_AUTO_FREE char *gone = host_make(&r, "{}");
+    ABX_AUTO_FREE char *lives = host_make(&r, "{}");
+    box_of(&rig_fake, gone)[0] = '!';
+    assert_int_equal(host_call(&r, ABX_OP_PROVIDER_GC, "{\"dryRun\":true}"), OK);
+    assert_int_equal(removed(&r), 1);
+    assert_int_equal(ledger_size(r.home), 2);
+    assert_int_equal(host_call(&r, ABX_OP_PROVIDER_GC, "{}"), OK);
+    assert_int_equal(removed(&r), 1);
+    abx_ledger_entry e = the_entry(&r);
+    assert_string_equal(e.id, lives);
+    abx_ledger_entry_clear(&e);
+    assert_null(strstr(rig_fake.log, "sandbox.kill"));
     host_rig_close(&r);
 }
 
@@ -541,6 +560,7 @@ int main(void)
         cmocka_unit_test(list_with_a_filter_forgets_nothing),
         cmocka_unit_test(list_of_one_provider_leaves_the_others_alone),
         cmocka_unit_test(gc_ends_what_nobody_knows_of),
+        cmocka_unit_test(gc_forgets_what_is_gone),
         cmocka_unit_test(gc_that_only_looks_changes_nothing),
         cmocka_unit_test(gc_leaves_what_is_being_made),
         cmocka_unit_test(gc_keeps_what_it_could_not_end),

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int fail(const char *what)
@@ -53,18 +54,38 @@ static int set_filter(void)
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+/* From outside of the new namespace, so that root may map every id as it is; others map their own. */
+static void write_maps(pid_t of)
+{
+    char path[64], map[64];
+    const char *all = "0 0 4294967295";
+    snprintf(path, sizeof path, "/proc/%d/setgroups", (int)of);
+    if (geteuid() != 0)
+        write_file(path, "deny");
+    snprintf(map, sizeof map, "%u %u 1", geteuid(), geteuid());
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)of);
+    if (write_file(path, geteuid() == 0 ? all : map) < 0)
+        _exit(1);
+    snprintf(map, sizeof map, "%u %u 1", getegid(), getegid());
+    snprintf(path, sizeof path, "/proc/%d/gid_map", (int)of);
+    _exit(write_file(path, geteuid() == 0 ? all : map) < 0);
+}
+
 static int set_limit(void)
 {
-    char map[64];
-    uid_t uid = geteuid();
-    gid_t gid = getegid();
-    if (unshare(CLONE_NEWUSER) < 0)
+    int ready[2], status = -1;
+    pid_t me = getpid(), child;
+    char byte;
+    if (pipe2(ready, O_CLOEXEC) < 0 || (child = fork()) < 0)
         return -1;
-    snprintf(map, sizeof map, "%u %u 1", uid, uid);
-    if (write_file("/proc/self/setgroups", "deny") < 0 || write_file("/proc/self/uid_map", map) < 0)
-        return -1;
-    snprintf(map, sizeof map, "%u %u 1", gid, gid);
-    if (write_file("/proc/self/gid_map", map) < 0)
+    if (child == 0) {
+        close(ready[1]);
+        if (read(ready[0], &byte, 1) == 1)
+            write_maps(me);
+        _exit(1);
+    }
+    if (unshare(CLONE_NEWUSER) < 0 || write(ready[1], "x", 1) != 1 ||
+        waitpid(child, &status, 0) < 0 || status != 0)
         return -1;
     return write_file("/proc/sys/user/max_user_namespaces", "0");
 }

@@ -83,6 +83,7 @@ class Abx:
         self.user_home.mkdir(exist_ok=True)
         self.work = self.folder / "work"
         self.work.mkdir(exist_ok=True)
+        self.before = set(descendants())
         self.env = {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "HOME": str(self.user_home),
@@ -144,7 +145,12 @@ class Abx:
 
     def ledger(self):
         folder = self.home / "ledger"
-        return sorted(os.listdir(folder)) if folder.is_dir() else []
+        return sorted(x for x in os.listdir(folder) if x.endswith(".json")) if folder.is_dir() else []
+
+    def left(self):
+        """Living processes that came since this home was made (a module's shared sandbox is older)."""
+        reap()
+        return [pid for pid in descendants() if pid not in self.before]
 
     def info(self, sandbox):
         return self.ok("info", "--json", sandbox).json

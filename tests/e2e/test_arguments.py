@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_arguments_that_are_not_utf8(shared, box):
     if r.code == 0:
         assert r.out == b"a\xff\xfeb"
     else:  # said, not mangled
-        assert r.code in (2, 125) and "UTF-8" in r.errors
+        assert r.code in (2, 125, 126) and "UTF-8" in r.errors
 
 
 def test_flags_stand_before_or_after_the_id_never_after_the_command(shared, box):
@@ -93,7 +94,7 @@ def test_a_bad_env_file_names_the_line(shared, box, tmp_path):
     file = tmp_path / "env"
     file.write_text("GOOD=1\n=bad\n")
     r = shared("exec", "--env-file", file, box, "--", "true", code=2)
-    assert f"{file}:2" in r.errors
+    assert str(file) in r.errors and re.search(r":2\b|line 2\b", r.errors)
     r = shared("exec", "--env-file", tmp_path / "none", box, "--", "true")
     assert r.code in (2, 125) and "none" in r.errors
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import ABX, HELPERS, LIMIT, ROOT, Abx, descendants, reap, wait_for
+from harness import ABX, HELPERS, LIMIT, ROOT, Abx, remove_tree, wait_for
 
 
 def works(abx, **more):
@@ -203,7 +203,7 @@ def test_a_corrupt_own_ledger_entry(abx, data):
     r = abx("kill", "--all", "-y")
     assert r.code in (0, 1), repr(r)
     abx("gc")
-    wait_for(lambda: (reap(), descendants() == [])[1], "the sandbox can be ended")
+    wait_for(lambda: abx.left() == [], "the sandbox can be ended")
 
 
 @pytest.mark.parametrize("data", GARBAGE, ids=range(len(GARBAGE)))
@@ -219,7 +219,7 @@ def test_a_corrupt_state_file(abx, data):
     abx("gc")
     if Path(f"/proc/{pid}").exists():
         os.kill(pid, 9)
-    wait_for(lambda: (reap(), descendants() == [])[1])
+    wait_for(lambda: abx.left() == [])
     abx("gc")
     assert abx.sandboxes() == []
 
@@ -251,14 +251,9 @@ def test_a_removed_state_folder(abx):
         os.kill(pid, 9)
 
 
-def test_a_broken_skeleton_is_made_anew(abx):
+def test_a_removed_skeleton_is_made_anew(abx):
     works(abx)
-    top = abx.home / "local" / "skeleton"
-    if top.is_dir():
-        for folder in top.iterdir():
-            (folder / "etc" / "passwd").unlink()
-        # a used layer is never repaired in place; removing it whole is
-        shutil.rmtree(top)
+    remove_tree(abx.home / "local" / "skeleton")
     works(abx)
 
 
@@ -299,7 +294,8 @@ def test_inside_a_masked_proc(abx):
     """A container with a masked /proc: the mount of proc is refused, and said with the fix."""
     if not ROOT:
         return
-    script = f'mount --bind /dev/null /proc/kcore && exec unshare -U --map-root-user "{ABX}" "$@"'
+    file = next(f for f in ["/proc/kcore", "/proc/keys", "/proc/timer_list"] if os.path.exists(f))
+    script = f'mount --bind /dev/null {file} && exec unshare -U --map-root-user "{ABX}" "$@"'
     r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "create"], env=abx.environment(),
                        stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
     assert r.returncode in (1, 2, 11), r
@@ -321,7 +317,7 @@ def test_few_descriptors(abx):
     for n in [20, 12, 6, 4]:
         r = subprocess.run(["bash", "-c", f'ulimit -n {n}; exec "{ABX}" run -- echo hi'], env=abx.environment(),
                            stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
-        assert r.returncode in (0, 125, 1, 134 if n < 6 else 0, 127), (n, r)
+        assert r.returncode in (0, 1, 125, 127), (n, r)
         assert r.returncode != 0 or r.stdout == b"hi\n"
     abx.ok("gc")
     assert abx.sandboxes() == []

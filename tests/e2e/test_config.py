@@ -54,6 +54,7 @@ def test_order_of_the_sources(abx):
     assert setting(abx, "timeout", drop=d) == ("2h", "project")
     assert setting(abx, "timeout", drop=d, env={"ABX_PROFILE": "p"}) == ("3h", "profile")
     assert setting(abx, "timeout", drop=["ABX_PROVIDER"], env={"ABX_PROFILE": "p", "ABX_TIMEOUT": "4h"}) == ("4h", "env")
+    (abx.work / ".git").mkdir()  # outside of a repository and of the home only the folder itself counts
     sub = abx.work / "sub" / "deeper"
     sub.mkdir(parents=True)
     assert setting(abx, "timeout", drop=d, cwd=sub) == ("2h", "project")
@@ -103,7 +104,7 @@ def test_a_bad_file_names_file_line_and_key(abx, name):
     write(file, text)
     for args in [["ls"], ["context"], ["create"]]:
         r = abx(*args, code=2)
-        assert f"{file}:{line}" in r.errors, repr(r)
+        assert re.search(rf"'{re.escape(str(file))}', line {line}\b|{re.escape(str(file))}:{line}\b", r.errors), repr(r)
         if nearest:
             assert f"'{nearest}'" in r.errors or nearest in r.errors
     r = abx("run", "--", "true", code=125)
@@ -121,7 +122,11 @@ def test_a_refused_set_leaves_the_file(abx):
 
 
 def test_secrets_are_not_shown(abx):
-    abx.ok("config", "set", "providers.alicloud-express.api_key", "sk-very-secret-9876")
+    r = abx("config", "set", "providers.alicloud-express.api_key", "sk-very-secret-9876", code=2)
+    assert b"very-secret" not in r.err and "providers.alicloud-express.api_key -" in r.errors
+    abx.ok("config", "set", "providers.alicloud-express.api_key", "env:MY_KEY")
+    abx.ok("config", "set", "providers.alicloud-express.api_key", "-", input=b"sk-very-secret-9876\n")
+    assert "sk-very-secret-9876" in (abx.home / "config.toml").read_text()
     for args in [["config", "list"], ["config", "list", "--json"], ["config", "get", "providers.alicloud-express.api_key"],
                  ["context", "-P", "alicloud-express"], ["create", "-P", "alicloud-express", "-vv"]]:
         r = abx(*args)
@@ -134,7 +139,7 @@ def test_a_secret_in_a_wide_file_is_refused(abx):
     file = abx.home / "config.toml"
     write(file, "[providers.alicloud-express]\napi_key = \"sk-very-secret-9876\"\n", 0o644)
     r = abx("ls", code=2)
-    assert f"chmod 600 {file}" in r.errors
+    assert re.search(rf"chmod 600 '?{re.escape(str(file))}", r.errors)
     assert b"very-secret" not in r.err
 
 
@@ -165,7 +170,7 @@ def test_a_project_file_may_not_set_everything(abx):
     project = abx.work / "abx.toml"
     write(project, "[providers.alicloud-express]\napi_url = \"http://evil.example\"\n")
     r = abx("ls", code=2)
-    assert "abx.toml:2" in r.errors and "abx config trust" in r.errors
+    assert re.search(r"abx\.toml(:2|', line 2)\b", r.errors) and "abx config trust" in r.errors
     abx.ok("config", "trust")
     abx.ok("ls")
     p = abx.ok("config", "path", "--json").json

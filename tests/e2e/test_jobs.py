@@ -99,9 +99,9 @@ def test_wait_for_all(shared, abx):
 
 
 def test_a_foreground_command_is_no_background_job(shared, box):
-    shared.sh(box, "exit 0", code=0)
-    assert all(j["background"] for j in shared.ok("jobs", "--json", box).json["processes"]
-               if j["state"] == "exited")
+    name = shared("exec", "--json", box, "--", "sh", "-c", "exit 0", code=0).lines[0]["id"]
+    for j in shared.ok("jobs", "--json", box).json["processes"]:
+        assert j["id"] != name or j["background"] is False
 
 
 def test_jobs_live_without_any_program_of_ours(abx):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import ABX, LIMIT, ROOT, count, descendants, is_alive, mounts_of, reap, wait_for
+from harness import ABX, LIMIT, ROOT, count, is_alive, mounts_of, reap, wait_for
 
 
 def test_a_sandbox_outlives_its_command(abx):
@@ -85,9 +85,9 @@ def test_kill(abx):
 def test_kill_ends_all_inside(abx):
     a = abx.create()
     abx.ok("exec", "-d", a, "--", "sh", "-c", "setsid sleep 1000 & sleep 1000")
-    wait_for(lambda: len(descendants()) >= 3)
+    wait_for(lambda: len(abx.left()) >= 3)
     abx.ok("kill", a)
-    wait_for(lambda: descendants() == [], "nothing lives")
+    wait_for(lambda: abx.left() == [], "nothing lives")
     assert mounts_of(abx.home) == []
 
 
@@ -147,7 +147,7 @@ def test_bad_names(abx, name):
 def test_run_leaves_nothing(abx):
     abx.ok("run", "--", "true")
     assert abx.sandboxes() == [] and abx.ledger() == []
-    wait_for(lambda: descendants() == [], "nothing lives")
+    wait_for(lambda: abx.left() == [], "nothing lives")
     assert mounts_of(abx.home) == []
     assert abx.ok("ls", "-q").out == b""
     abx.ok("gc")
@@ -179,12 +179,12 @@ def test_a_failing_run_leaves_nothing(abx):
     abx("run", "-w", "/no/such/folder", "--", "true")
     abx("run", "-u", "nosuchuser", "--", "true")
     assert abx.sandboxes() == [] and abx.ledger() == []
-    wait_for(lambda: descendants() == [], "nothing lives")
+    wait_for(lambda: abx.left() == [], "nothing lives")
 
 
 def test_a_background_child_of_run_ends_with_it(abx):
     abx("run", "--", "sh", "-c", "setsid sleep 1000 & echo x", code=0)
-    wait_for(lambda: descendants() == [], "nothing lives")
+    wait_for(lambda: abx.left() == [], "nothing lives")
 
 
 def test_shared_home_of_two_programs_at_once(abx):

@@ -92,5 +92,5 @@ def test_a_program_that_is_another(abx, parent, program):
     made = json.loads(p.stdout.readline())
     assert made["error"].startswith("E")
     assert p.wait(LIMIT) == 1
-    wait_for(lambda: (reap(), descendants() == [])[1])
+    wait_for(lambda: abx.left() == [])
     assert abx.sandboxes() == [] and abx.ledger() == []

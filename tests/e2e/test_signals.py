@@ -59,7 +59,7 @@ def test_run_removes_its_sandbox_after_a_signal(abx, spawn, sig):
     assert p.returncode in (CODES[sig], -sig)
     wait_for(lambda: abx.sandboxes() == [], "the folder is gone")
     assert abx.ledger() == []
-    wait_for(lambda: descendants() == [], "no process is left")
+    wait_for(lambda: abx.left() == [], "no process is left")
     reap()
 
 
@@ -70,7 +70,7 @@ def test_ctrl_c_goes_to_the_whole_foreground_group(abx, terminal):
     t.write(b"\x03")
     assert t.end() in (130, -2)
     assert t.is_restored()
-    wait_for(lambda: descendants() == [], "no process is left")
+    wait_for(lambda: abx.left() == [], "no process is left")
 
 
 @pytest.mark.parametrize("verb", ["create", "run"])
@@ -90,7 +90,7 @@ def test_a_signal_at_any_moment(abx, spawn, verb, sig):
             abx.ok("kill", out.strip().decode())
     abx.ok("gc")
     assert abx.sandboxes() == [] and abx.trash() == [] and abx.ledger() == []
-    wait_for(lambda: descendants() == [], "no process is left")
+    wait_for(lambda: abx.left() == [], "no process is left")
     reap()
 
 

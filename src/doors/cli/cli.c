@@ -15,6 +15,8 @@
 
 extern char **environ;
 
+#define CLOSE_MS 5000 /* for a child that was let go of to end */
+
 static const int signal_numbers[ABX_CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 
 static void write_log(abx_log_level level, const char *text, void *data)
@@ -175,6 +177,42 @@ static void on_host_closed(void *data)
     *(bool *)data = true;
 }
 
+/* Children that were let go of are watched without holding the loop: they are about to end, wait for that. */
+static void hold(uv_handle_t *handle, void *data)
+{
+    if (uv_handle_get_type(handle) == UV_POLL && uv_is_active(handle) && !uv_has_ref(handle)) {
+        uv_ref(handle);
+        *(bool *)data = true;
+    }
+}
+
+static void on_waited(uv_timer_t *timer)
+{
+    uv_stop(timer->loop);
+}
+
+static void close_loop(abx_cli *cli)
+{
+    for (size_t i = 0; i < ABX_CLI_SIGNALS; i++)
+        uv_close((uv_handle_t *)&cli->_signals[i], NULL);
+    uv_run(&cli->_loop, UV_RUN_DEFAULT);
+    bool holding = false;
+    uv_walk(&cli->_loop, hold, &holding);
+    if (holding) {
+        uv_timer_t timer;
+        uv_timer_init(&cli->_loop, &timer);
+        uv_timer_start(&timer, on_waited, CLOSE_MS, 0);
+        uv_unref((uv_handle_t *)&timer);
+        uv_run(&cli->_loop, UV_RUN_DEFAULT);
+        uv_close((uv_handle_t *)&timer, NULL);
+        uv_run(&cli->_loop, UV_RUN_NOWAIT);
+    }
+    int rc = uv_loop_close(&cli->_loop);
+    if (rc != 0 && cli->log.level >= ABX_LOG_DEBUG)
+        uv_print_all_handles(&cli->_loop, stderr);
+    ABX_CHECK(rc == 0);
+}
+
 void abx_cli_close(abx_cli *cli)
 {
     if (cli->_host) {
@@ -185,13 +223,7 @@ void abx_cli_close(abx_cli *cli)
         cli->_host = NULL;
     }
     if (cli->_open) {
-        for (size_t i = 0; i < ABX_CLI_SIGNALS; i++)
-            uv_close((uv_handle_t *)&cli->_signals[i], NULL);
-        uv_run(&cli->_loop, UV_RUN_DEFAULT);
-        int rc = uv_loop_close(&cli->_loop);
-        if (rc != 0 && cli->log.level >= ABX_LOG_DEBUG)
-            uv_print_all_handles(&cli->_loop, stderr);
-        ABX_CHECK(rc == 0);
+        close_loop(cli);
         cli->_open = false;
     }
     abx_config_free(cli->_config);

@@ -10,6 +10,7 @@
 #include "doors/cli/fd_kind.h"
 #include "doors/cli/help.h"
 #include "doors/cli/print.h"
+#include "doors/cli/signals.h"
 #include "doors/cli/verbs.h"
 
 static int (*const run_verb[ABX_VERB_COUNT])(abx_cli *cli, abx_error **err) = {
@@ -75,6 +76,11 @@ static int conclude(abx_cli *cli, int code, abx_error *err)
     if (code >= 0)
         return code;
     const abx_verb *verb = cli->args->verb;
+    if (abx_cli_interrupted(cli) && err && err->id == ABX_ERR_CANCELLED) {
+        const char *name = abx_signal_name(abx_cli_interrupted(cli));
+        abx_error_free(err);
+        err = abx_error_new(ABX_ERR_CANCELLED, "interrupted by SIG%s", name ? name : "?");
+    }
     int exit_code = abx_cli_report(cli, err);
     if (verb && verb->exits == ABX_EXITS_PROCESS && abx_cli_json(cli))
         print_own_exit(cli, exit_code);

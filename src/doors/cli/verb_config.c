@@ -1,6 +1,10 @@
 /* config and context: settings with their source. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -9,6 +13,8 @@
 #include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 #include "host/config_keys.h"
+
+#define VALUE_MAX 16384 /* bytes of a value from standard input */
 
 int abx_verb_config_list(abx_cli *cli, abx_error **err)
 {
@@ -72,11 +78,87 @@ int abx_verb_config_get(abx_cli *cli, abx_error **err)
     return abx_print_line(cli, value, err);
 }
 
+/* True for a key whose value is a secret; "profiles.NAME." may stand in front. */
+static bool is_secret_key(const char *key)
+{
+    if (strncmp(key, "profiles.", 9) == 0) {
+        const char *dot = strchr(key + 9, '.');
+        key = dot ? dot + 1 : key;
+    }
+    abx_error *ignored = NULL; /* writing it tells what is wrong with the key */
+    const abx_setting_row *row = abx_setting_find(key, ABX_ERR_USAGE, &ignored);
+    abx_error_free(ignored);
+    return row && row->secret;
+}
+
+/* Bytes of the first line, without its end. -1 and errno. */
+static ssize_t read_line(char text[VALUE_MAX + 1])
+{
+    size_t n = 0;
+    while (n < VALUE_MAX) {
+        ssize_t rc = read(STDIN_FILENO, text + n, 1); /* what comes behind the line is not ours */
+        if (rc < 0 && errno == EINTR)
+            continue;
+        if (rc < 0)
+            return -1;
+        if (rc == 0 || text[n] == '\n')
+            break;
+        n++;
+    }
+    return (ssize_t)(n > 0 && text[n - 1] == '\r' ? n - 1 : n);
+}
+
+/* The first line of standard input, not echoed if that is a terminal. Owned; NULL and *err. */
+static char *read_value(abx_cli *cli, abx_error **err)
+{
+    struct termios before;
+    bool hidden = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
+    if (hidden) {
+        struct termios mode = before;
+        mode.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &mode);
+        fputs("value: ", stderr);
+    }
+    char text[VALUE_MAX + 1];
+    ssize_t n = cli->stdin_closed ? 0 : read_line(text);
+    if (hidden) {
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+        fputc('\n', stderr);
+    }
+    char *value = NULL;
+    if (n < 0)
+        abx_fail_errno(err, ABX_ERR_USAGE, errno, "cannot read the value from standard input");
+    else if (n == 0 || memchr(text, 0, (size_t)n))
+        abx_fail(err, ABX_ERR_USAGE, "standard input holds no value");
+    else
+        value = abx_strndup(text, (size_t)n);
+    explicit_bzero(text, sizeof text);
+    return value;
+}
+
 int abx_verb_config_set(abx_cli *cli, abx_error **err)
 {
+    const char *key = cli->args->words[0];
+    const char *value = cli->args->words[1];
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
-    return abx_config_write(cli->_config, cli->args->words[0], cli->args->words[1], err);
+    if (strcmp(value, "-") == 0) {
+        char *read = read_value(cli, err);
+        int rc = read ? abx_config_write(cli->_config, key, read, err) : -1;
+        if (read)
+            explicit_bzero(read, strlen(read));
+        free(read);
+        return rc;
+    }
+    if (is_secret_key(key) && value[0] && !abx_is_reference(value)) {
+        abx_fail(err, ABX_ERR_USAGE,
+                 "a secret is no word of a command line, others can see it there");
+        return abx_hint(
+            err,
+            "abx config set %s - reads it from standard input; env:NAME or file:PATH refers to it",
+            key);
+    }
+    return abx_config_write(cli->_config, key, value, err);
 }
 
 int abx_verb_config_unset(abx_cli *cli, abx_error **err)

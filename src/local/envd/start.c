@@ -230,13 +230,15 @@ static pid_t spawn(abx_envd *e, abx__start *st, const ends *x, abx__spawn *s, ui
 }
 
 /* The kernel should take commands before pid 1 when memory ends. */
-static void set_oom_score(const abx_envd *e, pid_t pid)
+static void set_oom_score(const abx_envd *e, const abx__user *u, pid_t pid)
 {
     char path[48];
     if (e->oom_fd >= 0)
         return;
     (void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+    abx__power(e, u, true);
     ABX_AUTO_FD fd = open(path, O_WRONLY | O_CLOEXEC);
+    abx__power(e, u, false);
     if (fd >= 0)
         (void)!write(fd, "500", 3);
 }
@@ -277,7 +279,7 @@ int abx__proc_start(abx_envd *e, abx__start *st)
     p->pid = spawn(e, st, &x, &s, p->mark);
     int rc = p->pid > 0 ? 0 : -1;
     if (rc == 0) {
-        set_oom_score(e, p->pid);
+        set_oom_score(e, &st->user, p->pid);
         begin(p, st, &x);
     } else {
         if (st->abx)

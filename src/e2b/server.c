@@ -215,11 +215,6 @@ int abx_e2b_server_adopt(abx_e2b_server *s, int fd, void (*on_gone)(void *data),
     return abx_http_server_adopt(s->http, fd, on_gone, data, err);
 }
 
-const char *abx_e2b_server_default_user(const abx_e2b_server *s)
-{
-    return s->default_user;
-}
-
 void abx__server_released(abx_e2b_server *s)
 {
     if (!s->http_gone || s->handles > 0)

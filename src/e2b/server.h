@@ -87,8 +87,6 @@ int abx_e2b_send_data(abx_e2b_call *c, abx_e2b_channel channel, const void *byte
  * parts_end instead of abx_e2b_answer. After the first part an error breaks the connection off. */
 int abx_e2b_part(abx_e2b_call *c, yyjson_mut_val *tree);
 void abx_e2b_parts_end(abx_e2b_call *c);
-/* Bytes that still wait for the peer of a server stream. */
-size_t abx_e2b_call_pending(const abx_e2b_call *c);
 /* Finish a server stream well. */
 void abx_e2b_end(abx_e2b_call *c);
 
@@ -180,7 +178,6 @@ int abx_e2b_server_adopt(abx_e2b_server *s, int fd, void (*on_gone)(void *data),
                          abx_error **err);
 /* Break off everything (each call gets its on_close), then cb(data) once; cb may be NULL. */
 void abx_e2b_server_close(abx_e2b_server *s, void (*cb)(void *data), void *data);
-const char *abx_e2b_server_default_user(const abx_e2b_server *s);
 
 /* "v1_" + base64 without padding of SHA-256(path:operation:user:token[:expiration]). expiration: decimal text or
  * NULL. Owned. */

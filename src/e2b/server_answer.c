@@ -380,11 +380,6 @@ void abx__send_keepalive(abx_e2b_call *c)
     (void)abx_e2b_send(c, root);
 }
 
-size_t abx_e2b_call_pending(const abx_e2b_call *c)
-{
-    return c->x ? abx_exchange_pending(c->x) : 0;
-}
-
 void abx_e2b_end(abx_e2b_call *c)
 {
     if (!c->live || !c->x)

@@ -254,7 +254,6 @@ typedef struct abx__start {
     abx_e2b_call *call;
     bool abx, background, tied, tty, has_stdin;
     unsigned cols, rows;
-    bool has_size;
     uint64_t timeout_ms;
     char *cwd;         /* absolute */
     const char *input; /* base64, or NULL */

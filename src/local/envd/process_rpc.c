@@ -75,7 +75,6 @@ static int find_cwd(abx_envd *e, abx__start *st)
 static void read_size(abx__start *st, yyjson_val *pty)
 {
     yyjson_val *size = abx_json_get(pty, "size");
-    st->has_size = size != NULL;
     st->cols = (unsigned)abx_json_int(size, "cols", 0) & 0xffff;
     st->rows = (unsigned)abx_json_int(size, "rows", 0) & 0xffff;
 }

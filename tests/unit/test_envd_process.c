@@ -383,6 +383,41 @@ static void test_long_background_output(void **state)
     assert_memory_equal(second.data, first.data, first.len);
 }
 
+/* More than is kept: a reader from the start is told how much is gone, and gets the rest. */
+static void test_what_fell_off_is_told(void **state)
+{
+    envd_fixture *f = *state;
+    BUF(raw);
+    int fd = start_open(
+        f,
+        "{\"abx\":true,\"abxBackground\":true,\"process\":{\"cmd\":\"head\",\"args\":[\"-"
+        "c\",\"300000000\",\"/dev/zero\"]},\"stdin\":false}",
+        &raw);
+    close(fd); /* nobody listens: nothing stops it */
+    BUF(list);
+    for (int i = 0; i < 6000; i++) {
+        abx_buf_reset(&list);
+        assert_int_equal(post(f, "/process.Process/List", "{\"abx\":true}", &list), 200);
+        if (strstr(abx_buf_cstr(&list), "exited"))
+            break;
+        fixture_turn(f, -1, NULL, 10);
+    }
+    BUF(body);
+    assert_int_equal(
+        fixture_rpc(f, "/process.Process/Connect", true,
+                    "{\"abx\":true,\"process\":{\"abxId\":\"p1\"},\"abxFromStdout\":\"0\"}", &body),
+        200);
+    ABX_AUTO_FREE char *gap = fixture_frame_with(&body, "abxGap");
+    assert_non_null(gap);
+    ABX_AUTO_JSON d = abx_json_parse(gap, strlen(gap), ABX_ERR_USAGE, "gap", NULL);
+    yyjson_val *event = abx_json_get(abx_json_get(yyjson_doc_get_root(d), "event"), "abxGap");
+    int64_t gone = strtoll(abx_json_str(event, "bytes", "0"), NULL, 10);
+    BUF(out);
+    fixture_data(&body, "stdout", &out);
+    assert_true(gone > 0);
+    assert_int_equal(gone + (int64_t)out.len, 300000000);
+}
+
 /* A reader that does not read stops the process; when it reads on, no byte is missing. */
 static void test_slow_reader_loses_nothing(void **state)
 {
@@ -561,6 +596,7 @@ int main(void)
         T(test_background_output_is_kept_with_offsets),
         T(test_no_follow_ends_while_the_process_runs),
         T(test_long_background_output),
+        T(test_what_fell_off_is_told),
         T(test_slow_reader_loses_nothing),
         T(test_stdin_by_calls),
         T(test_long_input_waits),

@@ -166,8 +166,9 @@ static const abx_call_backend waiting = {.on_cancel = on_wait_cancel};
 static void conflict(creation *k, yyjson_val *holder)
 {
     const char *id = abx_json_str(holder, "id", k->holder);
+    const char *name = abx_json_str(abx_call_params(k->call), "name", "");
     abx_error *e =
-        abx_error_new(ABX_ERR_CONFLICT, "a sandbox with this name lives already: %s", id);
+        abx_error_new(ABX_ERR_CONFLICT, "a sandbox named '%s' lives already: %s", name, id);
     e->hint = abx_format("'abx kill %s' ends it; or choose another name", id);
     e->sandbox = abx_strdup(id);
     abx_call_fail(k->call, e);

@@ -29,8 +29,8 @@ static void set_sandbox(abx_call *call, const char *id)
     abx_call_set_params(call, abx_json_freeze(d));
 }
 
-/* A word that the ledger does not know, while the user named the provider and the word is a whole id: taken as it
- * is, so that a lost ledger loses no sandbox. */
+/* A word that the ledger does not know, or whose entry is corrupt, while the user named the provider and the word is
+ * a whole id: taken as it is, so that a lost ledger loses no sandbox. */
 static bool taken_as_id(abx_host *host, const char *word, const char *forced, char **id,
                         char **provider)
 {
@@ -55,8 +55,8 @@ static int start_on_sandbox(abx_host *host, const char *forced, const char *word
     ABX_AUTO_FREE char *provider = NULL;
     abx_error *why = NULL;
     if (abx_host_resolve(host, word, &id, &provider, &why) < 0) {
-        if (why->id != ABX_ERR_SANDBOX_NOT_FOUND ||
-            !taken_as_id(host, word, forced, &id, &provider))
+        bool lost = why->id == ABX_ERR_SANDBOX_NOT_FOUND || why->id == ABX_ERR_LOCAL_STATE;
+        if (!lost || !taken_as_id(host, word, forced, &id, &provider))
             return abx_error_take(err, why);
         abx_error_free(why);
     }

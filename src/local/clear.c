@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "local/folder.h"
+#include "local/pool.h"
 #include "local/skeleton.h"
 #include "local/slots.h"
 #include "local/state.h"
@@ -147,8 +148,10 @@ yyjson_doc *abx_local_gc(abx_local *local, bool dry, abx_error **err)
                  strerror(errno));
     if (trash > 0)
         note(&s, "trash", "rest of an ended sandbox");
-    if (!dry)
+    if (!dry) {
         (void)abx_trash_empty(local, 0);
+        abx_pool_sweep(local);
+    }
     int skeletons = abx_skeleton_sweep(local, s.used, s.used_count, dry);
     for (int i = 0; i < skeletons; i++)
         note(&s, "skeleton", "skeleton of an older state of the host");

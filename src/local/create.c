@@ -260,7 +260,7 @@ static int begin(creation *c, abx_error **err)
     if (rc != 0)
         return rc;
     note_state(c);
-    return abx_state_write(c->folder.fd, &c->state, err);
+    return abx_state_begin(c->folder.fd, &c->state, err);
 }
 
 /* Once more from the start, with a copied root: an overlay is refused on this machine. */

@@ -14,6 +14,7 @@
 
 #include "base/id.h"
 #include "base/mem.h"
+#include "local/pool.h"
 
 int abx_folder_open(abx_local *local, const char *id)
 {
@@ -59,7 +60,7 @@ int abx_folder_make(abx_local *local, const char *id, abx_folder *out, abx_error
     if (check_space(local->sandboxes_fd, local->base, err) < 0)
         return -1;
     for (int attempt = 0; attempt < 8; attempt++) {
-        if (mkdirat(local->sandboxes_fd, id, 0700) < 0) {
+        if (!abx_pool_take(local, id) && mkdirat(local->sandboxes_fd, id, 0700) < 0) {
             if (errno == EEXIST)
                 return abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' exists already", id);
             return abx_fail_errno(
@@ -94,7 +95,7 @@ void abx_folder_clear(abx_folder *folder)
 static int make_part(int dirfd, const char *name, mode_t mode, const abx_plan *plan,
                      abx_error **err)
 {
-    if (mkdirat(dirfd, name, mode) < 0)
+    if (mkdirat(dirfd, name, mode) < 0 && errno != EEXIST) /* a prepared folder has it */
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot make folder '%s'", name);
     uid_t owner = plan->outer_uid - ABX_INSIDE_UID; /* id 0 of the slot */
     if (plan->ids == ABX_IDS_SLOT && fchownat(dirfd, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)

@@ -1,34 +1,14 @@
 /* Per-namespace settings and limits: set inside, so that they count this sandbox alone. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "local/setup.h"
-
-int abx_raise_loopback(abx_setup *s)
-{
-    if (!(s->plan->namespaces & 0x40000000)) { /* CLONE_NEWNET */
-        s->report.weakened |= ABX_LAYER_BIT(ABX_LAYER_NET);
-        return 0;
-    }
-    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return abx_refused(s, ABX_LAYER_NET, "socket");
-    int rc = ioctl(fd, SIOCSIFFLAGS, &request), e = errno;
-    close(fd);
-    errno = e;
-    return rc < 0 ? abx_refused(s, ABX_LAYER_NET, "raising the loopback interface") : 0;
-}
 
 typedef struct setting {
     const char *path;
@@ -47,12 +27,11 @@ static const setting settings[] = {
 
 int abx_set_sysctls(abx_setup *s)
 {
-    bool own_net = s->plan->namespaces & 0x40000000;
     bool single = s->plan->ids == ABX_IDS_SINGLE;
     for (size_t i = 0; i < ABX_COUNT(settings); i++) {
         const setting *set = &settings[i];
         const char *value = single ? set->single : set->range;
-        if (!own_net && strncmp(set->path, "/proc/sys/net/", 14) == 0)
+        if (!s->own_net && strncmp(set->path, "/proc/sys/net/", 14) == 0)
             continue;
         int fd = open(set->path, O_WRONLY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT)

@@ -71,8 +71,8 @@ static int reach_skeleton(abx_setup *s)
     return 0;
 }
 
-/* One overlay of the skeleton over the host's /usr; the new root is a part of it. A host whose /usr has file systems of
- * its own below cannot be laid under: then /usr/local begins empty. */
+/* One overlay of the skeleton over the host's /usr; the new root is a part of it. A host whose /usr has file
+ * systems of its own below cannot be laid under: then /usr/local begins empty. */
 static int mount_layers(abx_setup *s)
 {
     const char *k = s->plan->skeleton;

@@ -112,9 +112,9 @@ static int choose_ids(abx_plan *p, const abx_local_spec *spec, abx_error **err)
 
 static void choose_namespaces(abx_plan *p)
 {
-    p->namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                    CLONE_NEWCGROUP | CLONE_NEWNET;
-    /* left out at once only where this machine has none: see create.c */
+    /* the net namespace comes later: net_helper.c */
+    p->namespaces =
+        CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 }
 
 static void copy_env(abx_plan *p, yyjson_val *env)

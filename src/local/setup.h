@@ -35,6 +35,13 @@ typedef struct abx_setup_report {
     char step[104];
 } abx_setup_report;
 
+/* The process that makes the net namespace; net_helper.c */
+typedef struct abx_net_helper {
+    int pid, fd, error;
+    const char *step; /* what failed */
+    void *stack;
+} abx_net_helper;
+
 typedef struct abx_setup {
     const abx_plan *plan;
     int folder;                /* where the layers lie: it becomes the working directory */
@@ -45,6 +52,8 @@ typedef struct abx_setup {
     int usr;
     bool plain_usr;  /* see ABX_GO_PLAIN */
     int root_userns; /* nested namespace for "root" with a single id, or -1 */
+    bool own_net;    /* the net namespace is the sandbox's own */
+    abx_net_helper net;
     abx_setup_report report;
 } abx_setup;
 
@@ -67,8 +76,9 @@ int abx_mask_proc(abx_setup *s);
 int abx_enter_root(abx_setup *s);
 int abx_lock_proc(abx_setup *s);
 int abx_write_own_files(abx_setup *s); /* own_files.c */
-int abx_raise_loopback(abx_setup *s);  /* limits.c */
-int abx_set_sysctls(abx_setup *s);
+int abx_start_net(abx_setup *s);       /* net_helper.c */
+int abx_join_net(abx_setup *s);
+int abx_set_sysctls(abx_setup *s); /* limits.c */
 int abx_set_names(abx_setup *s);
 int abx_set_rlimits(abx_setup *s);
 int abx_drop_caps(abx_setup *s);   /* caps.c */

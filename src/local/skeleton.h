@@ -27,7 +27,7 @@ int abx_skeleton_copy(abx_local *local, const char *digest, int to, uid_t shift,
  * be. */
 int abx_skeleton_sweep(abx_local *local, char *const *used, size_t n, bool dry);
 
-/* Build one in the empty folder `dirfd`, for a host whose files lie below `host` ("" for the real one). For tests too. */
+/* Build one in the empty folder `dirfd`, for a host whose files lie below `host` ("" for the real one). */
 int abx_skeleton_build(int dirfd, const char *host, abx_ids ids, abx_error **err);
 
 #endif

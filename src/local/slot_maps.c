@@ -35,7 +35,8 @@ int abx_write_maps(pid_t pid, const abx_plan *plan, abx_error **err)
     return 0;
 }
 
-/* A detached clone of one mount, read-only, with the ids of a user namespace; userns -1: as they are. -1 with errno. */
+/* A detached clone of one mount, read-only, with the ids of a user namespace (-1: as they are). -1 with
+ * errno. */
 static int mapped_clone(int at, const char *path, int userns)
 {
     int fd = (int)syscall(SYS_open_tree, at, path, ABX_OPEN_TREE_CLONE | O_CLOEXEC);

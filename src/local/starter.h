@@ -1,5 +1,6 @@
-/* The second way in: a program that must not fork itself (threads, secrets in memory) starts `abx` for it. Descriptor 3
- * of the helper is a socket pair with one request and one answer, each 4 bytes of length (big end first) and JSON. */
+/* The second way in: a program that must not fork itself (threads, secrets in memory) starts `abx` for it.
+ * Descriptor 3 of the helper is a socket pair with one request and one answer, each 4 bytes of length (big
+ * end first) and JSON. */
 #ifndef ABX_LOCAL_STARTER_H
 #define ABX_LOCAL_STARTER_H
 
@@ -11,12 +12,12 @@
 int abx_starter_create(abx_local *local, const abx_local_spec *spec, abx_local_created_cb cb,
                        void *data, abx_error **err);
 
-/* Split a command line into words as a POSIX shell does (quotes and backslashes; no expansion of any kind). NULL at the
- * end; free each and the list with abx_words_free. NULL and *err: an open quote, or no word. */
+/* Split a command line into words as a POSIX shell does (quotes and backslashes; no expansion of any kind).
+ * NULL at the end; freed by abx_words_free. NULL and *err: an open quote, or no word. */
 char **abx_words_split(const char *line, abx_error **err);
 void abx_words_free(char **words);
-/* The words that start abx: `line` if given; else the abx beside this library or program; else ABX_BIN (a command line);
- * else abx on PATH. NULL and *err when there is none. */
+/* The words that start abx: `line` if given; else the abx beside this library or program; else ABX_BIN (a
+ * command line); else abx on PATH. NULL and *err when there is none. */
 char **abx_starter_words(const char *line, abx_error **err);
 
 #endif

@@ -109,6 +109,8 @@ int abx_state_read(int folder_fd, abx_state *out, abx_error **err)
     int rc = abx_read_file_at(folder_fd, "state.json", text.max, &text, err);
     if (rc != 0)
         return rc;
+    if (text.len == 0)
+        return 1;
     ABX_AUTO_JSON doc = abx_json_parse(text.data, text.len, ABX_ERR_LOCAL_STATE, "state.json", err);
     if (!doc)
         return -1;
@@ -119,7 +121,7 @@ int abx_state_read(int folder_fd, abx_state *out, abx_error **err)
     return abx_fail(err, ABX_ERR_LOCAL_STATE, "a member is missing in 'state.json'");
 }
 
-int abx_state_write(int folder_fd, const abx_state *s, abx_error **err)
+static int state_text(const abx_state *s, abx_buf *text, abx_error **err)
 {
     yyjson_mut_val *o;
     ABX_AUTO_MUT d = abx_mut_new(&o);
@@ -148,10 +150,29 @@ int abx_state_write(int folder_fd, const abx_state *s, abx_error **err)
     abx_mut_int(d, o, "weakened", s->weakened);
     if (s->metadata)
         abx_mut_val(d, o, "metadata", yyjson_doc_get_root(s->metadata));
-    ABX_AUTO_BUF text = ABX_BUF(STATE_MAX);
-    if (abx_json_write_mut(o, &text) < 0)
+    if (abx_json_write_mut(o, text) < 0)
         return abx_fail(err, ABX_ERR_TOO_LARGE, "the metadata of a sandbox is over 4 MiB");
+    return 0;
+}
+
+int abx_state_write(int folder_fd, const abx_state *s, abx_error **err)
+{
+    ABX_AUTO_BUF text = ABX_BUF(STATE_MAX);
+    if (state_text(s, &text, err) < 0)
+        return -1;
     return abx_write_atomic_at(folder_fd, "state.json", text.data, text.len, 0600, false, err);
+}
+
+int abx_state_begin(int folder_fd, const abx_state *s, abx_error **err)
+{
+    ABX_AUTO_BUF text = ABX_BUF(STATE_MAX);
+    if (state_text(s, &text, err) < 0)
+        return -1;
+    ABX_AUTO_FD fd =
+        openat(folder_fd, "state.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || abx_write_full(fd, text.data, text.len) < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot write 'state.json'");
+    return 0;
 }
 
 void abx_state_clear(abx_state *s)

@@ -33,6 +33,8 @@ typedef struct abx_state {
 /* Read; 0, 1 when there is none (no error), -1 and *err (LOCAL_STATE: names the file). */
 int abx_state_read(int folder_fd, abx_state *out, abx_error **err);
 int abx_state_write(int folder_fd, const abx_state *state, abx_error **err);
+/* The first one, where none is there yet: no rename; readers take an empty file for none. */
+int abx_state_begin(int folder_fd, const abx_state *state, abx_error **err);
 void abx_state_clear(abx_state *state);
 
 /* The boot id of this machine, "" where /proc has none. */

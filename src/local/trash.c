@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "local/create.h"
 #include "local/descriptors.h"
+#include "local/pool.h"
 #include "local/range_remove.h"
 #include "local/slots.h"
 
@@ -82,6 +83,7 @@ static _Noreturn void remove_detached(abx_local *local, const char *name, int pi
     }
     if (abx_trash_remove(local, name, NULL) == 0 && slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, slot, local->base, id);
+    abx_pool_fill(local);
     _exit(0);
 }
 

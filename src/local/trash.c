@@ -76,6 +76,7 @@ static _Noreturn void remove_detached(abx_local *local, const char *name, int pi
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         _exit(1);
     local->log = NULL;
+    abx_pool_fill(local); /* before the removal: where the trash is empty, nobody is at work */
     if (pidfd >= 0) {
         struct pollfd p = {pidfd, POLLIN, 0};
         while (poll(&p, 1, REMOVER_WAIT_MS) < 0 && errno == EINTR)
@@ -83,7 +84,6 @@ static _Noreturn void remove_detached(abx_local *local, const char *name, int pi
     }
     if (abx_trash_remove(local, name, NULL) == 0 && slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, slot, local->base, id);
-    abx_pool_fill(local);
     _exit(0);
 }
 

@@ -170,7 +170,8 @@ def as_arg(word):
 def remove_tree(path):
     def again(function, name, _):
         try:
-            os.chmod(os.path.dirname(name), 0o700)
+            if name != str(path):  # never the folder that holds the tree
+                os.chmod(os.path.dirname(name), 0o700)
             os.chmod(name, 0o700)
             function(name)
         except OSError:

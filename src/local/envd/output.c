@@ -320,6 +320,7 @@ void abx__subs_forget(abx__proc *p, abx_e2b_code code, const char *text)
 {
     while (p->subs.next != &p->subs) {
         abx__sub *s = ABX__IN(p->subs.next, abx__sub, node);
+        /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         abx_e2b_call *call = s->call;
         sub_free(s);
         abx_e2b_fail(call, code, "%s", text);

@@ -151,7 +151,7 @@ static int ring_room(abx__store *s, size_t n)
         s->proc->envd->ring_bytes + more > RING_OF_ALL)
         return -1;
     uint8_t *ring = abx_alloc((size_t)cap);
-    for (uint64_t at = s->first; at < s->end; at++)
+    for (uint64_t at = s->first; at < s->end && s->cap > 0; at++)
         ring[at % cap] = s->ring[at % s->cap];
     free(s->ring);
     s->ring = ring;

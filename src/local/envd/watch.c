@@ -106,19 +106,25 @@ static int add_tree(abx__watch *w, const char *name, bool told, int depth)
     return 0;
 }
 
+/* The last one of the list takes its place. */
+static void take_out(abx__watch *w, folder *f)
+{
+    free(f->name);
+    folder *last = &w->folders[--w->count];
+    if (f != last)
+        *f = *last;
+}
+
 /* A folder was moved away: its kernel watches follow it, out of the tree; forget them. */
 static void drop_tree(abx__watch *w, const char *name)
 {
     size_t n = strlen(name);
-    for (size_t i = 0; i < w->count;) {
-        folder *f = &w->folders[i];
-        if (strncmp(f->name, name, n) != 0 || (f->name[n] && f->name[n] != '/')) {
-            i++;
+    for (size_t i = w->count; i > 0; i--) {
+        folder *f = &w->folders[i - 1];
+        if (strncmp(f->name, name, n) != 0 || (f->name[n] && f->name[n] != '/'))
             continue;
-        }
         (void)inotify_rm_watch(w->fd, f->wd);
-        free(f->name);
-        *f = w->folders[--w->count];
+        take_out(w, f); /* what comes to this place was looked at before */
     }
 }
 
@@ -127,8 +133,7 @@ static void forget(abx__watch *w, int wd)
     folder *f = by_wd(w, wd);
     if (!f)
         return;
-    free(f->name);
-    *f = w->folders[--w->count];
+    take_out(w, f);
 }
 
 /* The watched folder itself, or a sub-folder as seen by its own watch. */

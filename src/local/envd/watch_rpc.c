@@ -200,6 +200,7 @@ static void polled_end(polled *w)
 void abx__polled_close(abx_envd *e)
 {
     while (e->polled.next != &e->polled)
+        /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         polled_end(ABX__IN(e->polled.next, polled, node));
 }
 

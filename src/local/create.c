@@ -250,8 +250,7 @@ static int map_ids(creation *c, abx_error **err)
     return rc != 0 ? rc : abx_send_go(c->pair, &c->layers, err);
 }
 
-/* 0: pid 1 is on its way. 1: the machine has no layers for this, the skeleton must be copied. -1 and *err. */
-static int begin(creation *c, abx_error **err)
+static int begin_steps(creation *c, abx_error **err)
 {
     c->skeleton_lock = abx_skeleton_use(c->local, c->plan, err);
     if (c->skeleton_lock < 0 || make_folder(c, err) < 0 || start_process(c, err) < 0)
@@ -261,6 +260,16 @@ static int begin(creation *c, abx_error **err)
         return rc;
     note_state(c);
     return abx_state_begin(c->folder.fd, &c->state, err);
+}
+
+/* 0: pid 1 is on its way. 1: the machine has no layers for this, the skeleton must be copied. -1 and *err. The modes of
+ * what is made are those written here, whatever the caller masks: only a one-shot program comes here. */
+static int begin(creation *c, abx_error **err)
+{
+    mode_t mask = umask(0);
+    int rc = begin_steps(c, err);
+    umask(mask);
+    return rc;
 }
 
 /* Once more from the start, with a copied root: an overlay is refused on this machine. */
@@ -398,6 +407,7 @@ int abx_local_create(abx_local *local, const abx_local_spec *spec, abx_local_cre
         return abx_starter_create(local, spec, cb, data, err);
     if (abx_local_prepare(local, err) < 0)
         return -1;
+    abx_local_tidy(local);
     abx_plan *plan = abx_plan_new(local, spec, err);
     return plan ? abx_create_planned(local, plan, spec, NULL, cb, data, err) : -1;
 }

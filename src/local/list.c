@@ -13,6 +13,9 @@
 #include "local/clear.h"
 #include "local/create.h"
 #include "local/folder.h"
+#include "local/trash.h"
+
+#define LIST_CLEAR_MS 3u /* spent on removing what the dead had; the rest is for the next command */
 
 typedef struct listing {
     abx_local *local;
@@ -45,5 +48,6 @@ yyjson_doc *abx_local_list(abx_local *local, abx_error **err)
         abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot read '%s/sandboxes'", local->base);
         return NULL;
     }
+    (void)abx_trash_empty(local, LIST_CLEAR_MS);
     return abx_json_freeze(d);
 }

@@ -39,7 +39,7 @@ static int make_dir(abx_local *local, int *fd, const char *name, abx_error **err
     return 0;
 }
 
-int abx_local_prepare(abx_local *local, abx_error **err)
+static int prepare(abx_local *local, abx_error **err)
 {
     if (local->base_fd < 0) {
         if (mkdir(local->base, 0700) < 0 && errno != EEXIST)
@@ -52,6 +52,18 @@ int abx_local_prepare(abx_local *local, abx_error **err)
         make_dir(local, &local->trash_fd, "trash", err) < 0)
         return -1;
     return make_dir(local, &local->skeleton_fd, "skeleton", err);
+}
+
+int abx_local_prepare(abx_local *local, abx_error **err)
+{
+    if (local->base_fd >= 0 && local->sandboxes_fd >= 0 && local->trash_fd >= 0 &&
+        local->skeleton_fd >= 0)
+        return 0;
+    mode_t mask =
+        umask(077); /* a caller's mask may be so tight that we could not enter our own folders */
+    int rc = prepare(local, err);
+    umask(mask);
+    return rc;
 }
 
 int abx_local_open(const abx_local_options *options, abx_local **out, abx_error **err)

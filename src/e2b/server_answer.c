@@ -47,15 +47,23 @@ void abx_e2b_fault_set(abx_e2b_fault *f, int status, const char *fmt, ...)
     f->text[abx_utf8_whole(f->text, strlen(f->text))] = 0;
 }
 
-/* Text that is no UTF-8 (a path of the sandbox) must not break the JSON around it. */
+/* A text that holds what a client sent may be long; one that holds a path of the sandbox may be no UTF-8, and must not
+ * break the JSON around it. */
+enum { MAX_TEXT = 8 * 1024, MAX_ERROR = 512 * 1024 };
+
 static void put_text(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, const char *text)
 {
-    if (abx_utf8_valid(text, strlen(text))) {
-        abx_mut_str(d, obj, key, text);
-        return;
-    }
-    ABX_AUTO_FREE char *printable = abx_printable(text);
-    abx_mut_str(d, obj, key, printable);
+    size_t n = strlen(text);
+    if (n > MAX_TEXT)
+        n = abx_utf8_whole(text, MAX_TEXT);
+    ABX_AUTO_FREE char *cut = abx_strndup(text, n);
+    ABX_AUTO_FREE char *printable = abx_utf8_valid(cut, n) ? NULL : abx_printable(cut);
+    abx_mut_str(d, obj, key, printable ? printable : cut);
+}
+
+char *abx__shown(const char *text)
+{
+    return abx_utf8_valid(text, strlen(text)) ? abx_strdup(text) : abx_printable(text);
 }
 
 static void add_error(abx_buf *out, abx_e2b_code code, const char *text, bool framed)
@@ -74,7 +82,7 @@ void abx__reply_status(abx_exchange *x, int status, const char *text)
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_int(d, root, "code", status);
     put_text(d, root, "message", text);
-    ABX_AUTO_BUF body = ABX_BUF(64 * 1024);
+    ABX_AUTO_BUF body = ABX_BUF(MAX_ERROR);
     ABX_CHECK(abx_json_write_mut(root, &body) == 0 && abx_buf_add_byte(&body, '\n') == 0);
     abx__lines l;
     abx__lines_init(&l, x, true);
@@ -90,7 +98,7 @@ void abx__reply_fault(abx_exchange *x, const abx_e2b_fault *f)
 
 void abx__reply_unary_error(abx_exchange *x, abx_e2b_code code, const char *text)
 {
-    ABX_AUTO_BUF body = ABX_BUF(64 * 1024);
+    ABX_AUTO_BUF body = ABX_BUF(MAX_ERROR);
     add_error(&body, code, text, false);
     abx__lines l;
     abx__lines_init(&l, x, true);
@@ -173,7 +181,7 @@ void abx__fail_text(abx_e2b_call *c, abx_e2b_code code, const char *text)
 {
     if (!c->live || !c->x)
         return;
-    ABX_AUTO_BUF body = ABX_BUF(64 * 1024);
+    ABX_AUTO_BUF body = ABX_BUF(MAX_ERROR);
     if (c->is_stream) {
         add_error(&body, code, text, true);
         stream_head(c);
@@ -231,7 +239,10 @@ static void answer_plain(abx_e2b_call *c, yyjson_mut_val *tree)
     }
     abx_buf *out = &c->server->out;
     out_reset(c->server);
-    ABX_CHECK(abx_json_write_mut(tree, out) == 0 && abx_buf_add_byte(out, '\n') == 0);
+    if (abx_json_write_mut(tree, out) < 0 || abx_buf_add_byte(out, '\n') < 0) {
+        abx__reply_status(c->x, 500, "the answer is no text");
+        return;
+    }
     if (c->method != ABX_E2B_M_COMPOSE)
         abx__lines_add(&l, "Cache-Control: no-store");
     abx__lines_add(&l, "Content-Type: application/json");

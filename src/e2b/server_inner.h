@@ -98,6 +98,8 @@ const char *abx__code_name(abx_e2b_code code);
 void abx__fail_text(abx_e2b_call *c, abx_e2b_code code, const char *text);
 /* {"code":status,"message":text} as the plain routes have it. */
 void abx__reply_status(abx_exchange *x, int status, const char *text);
+/* Text that is no UTF-8 escaped, else as it is. Owned. */
+char *abx__shown(const char *text);
 void abx__reply_fault(abx_exchange *x, const abx_e2b_fault *f);
 /* A Connect error on a route that has no call (yet). */
 void abx__reply_unary_error(abx_exchange *x, abx_e2b_code code, const char *text);

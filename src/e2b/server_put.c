@@ -115,8 +115,9 @@ static void file_close(put *p, bool whole)
         return;
     if (whole) {
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(p->doc, p->list);
-        abx_mut_str(p->doc, o, "name", abx_path_base(p->file_path));
-        abx_mut_str(p->doc, o, "path", p->file_path);
+        ABX_AUTO_FREE char *shown = abx__shown(p->file_path);
+        abx_mut_str(p->doc, o, "name", abx_path_base(shown));
+        abx_mut_str(p->doc, o, "path", shown);
         abx_mut_str(p->doc, o, "type", "file");
         yyjson_mut_val *meta = p->meta_count > 0 ? abx_mut_obj(p->doc, o, "metadata") : NULL;
         for (size_t i = 0; i < p->meta_count; i++)

@@ -178,6 +178,33 @@ static void test_users(void **state)
         204);
 }
 
+/* Long names, and names that are no text, come back in errors without harm. */
+static void test_long_and_broken_names(void **state)
+{
+    envd_fixture *f = *state;
+    BUF(b);
+    BUF(text);
+    assert_int_equal(
+        abx_buf_add_str(&text, "GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Basic "), 0);
+    for (int i = 0; i < 14000; i++)
+        assert_int_equal(abx_buf_add_str(&text, "AQEB"), 0); /* bytes 1 1 1 */
+    assert_int_equal(abx_buf_add_str(&text, "Og==\r\n\r\n"), 0);
+    assert_int_equal(ask(f, (const char *)text.data, text.len, &b), 401);
+    b.len = 0;
+    assert_int_equal(fixture_call(f, "POST", "/files?path=%ff%fe&username=%ff",
+                                  "Content-Type: application/octet-stream\r\n", "x", 1, &b),
+                     401);
+    b.len = 0;
+    assert_int_equal(fixture_call(f, "POST", "/files?path=%ff%fe",
+                                  "Content-Type: application/octet-stream\r\n", "x", 1, &b),
+                     200);
+    assert_has(&b, "xff");
+    b.len = 0;
+    assert_int_equal(fixture_call(f, "GET", "/files?path=%ff%fe", "", NULL, 0, &b), 200);
+    b.len = 0;
+    assert_int_equal(fixture_call(f, "GET", "/files?path=%ff%fd", "", NULL, 0, &b), 404);
+}
+
 /* One request to an RPC: type, further headers, body. */
 static int rpc(envd_fixture *f, const char *path, const char *type, const char *headers,
                const void *body, size_t n, abx_buf *out)
@@ -366,6 +393,7 @@ int main(void)
         T(test_routes),
         T(test_cross_origin),
         T(test_users),
+        T(test_long_and_broken_names),
         T(test_unary_edges),
         T(test_broken_streams),
         T(test_gzip_of_requests),

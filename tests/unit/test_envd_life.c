@@ -215,7 +215,33 @@ static void test_two_at_once(void **state)
     fixture_close(&b);
 }
 
-int main(void)
+/* "--serve PORT": no test; serve the caller's own files and processes on 127.0.0.1, without a token, for clients that
+ * are tried by hand. */
+static int serve(int port)
+{
+    uv_loop_t loop;
+    abx_envd *e = NULL;
+    ABX_AUTO_ERROR err = NULL;
+    const abx_envd_config config = {.listen_fd = -1,
+                                    .first_fd = -1,
+                                    .lock_fd = -1,
+                                    .log_fd = -1,
+                                    .id = "served",
+                                    .timeout_ms = ABX_FOREVER,
+                                    .default_user = getenv("USER"),
+                                    .token = getenv("ENVD_TOKEN"),
+                                    .has_range = geteuid() == 0};
+    if (uv_loop_init(&loop) != 0 || abx_envd_open(&loop, &config, NULL, NULL, &e, &err) < 0 ||
+        abx_envd_listen_tcp(e, "127.0.0.1", port, &port, &err) < 0) {
+        (void)fprintf(stderr, "%s\n", abx_error_text(err));
+        return 1;
+    }
+    (void)printf("listening on %d\n", port);
+    (void)fflush(stdout);
+    return uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tied_sandbox_ends_with_its_first_connection),
@@ -228,5 +254,7 @@ int main(void)
         cmocka_unit_test(test_two_at_once),
     };
     (void)signal(SIGPIPE, SIG_IGN);
+    if (argc == 3 && strcmp(argv[1], "--serve") == 0)
+        return serve((int)strtol(argv[2], NULL, 10));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

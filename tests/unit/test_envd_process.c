@@ -122,6 +122,17 @@ static void test_failed_exec_in_both_dialects(void **state)
     assert_has(&e, "\"exitCode\":126");
 }
 
+static void test_words_with_a_nul_are_refused(void **state)
+{
+    BUF(a);
+    run(*state, "{\"process\":{\"cmd\":\"echo\",\"args\":[\"a\\u0000b\"]},\"stdin\":false}", &a);
+    assert_has(&a, "invalid_argument");
+    BUF(b);
+    run(*state, "{\"process\":{\"cmd\":\"env\",\"envs\":{\"A\":\"a\\u0000b\"}},\"stdin\":false}",
+        &b);
+    assert_has(&b, "invalid_argument");
+}
+
 static void test_input_with_the_request(void **state)
 {
     BUF(body);
@@ -586,6 +597,7 @@ int main(void)
         T(test_environment_is_made_of_nothing),
         T(test_nothing_is_inherited),
         T(test_failed_exec_in_both_dialects),
+        T(test_words_with_a_nul_are_refused),
         T(test_input_with_the_request),
         T(test_signal_of_the_end_is_named),
         T(test_end_does_not_wait_for_what_stays),

@@ -79,11 +79,35 @@ static void read_size(abx__start *st, yyjson_val *pty)
     st->rows = (unsigned)abx_json_int(size, "rows", 0) & 0xffff;
 }
 
+/* A NUL would cut a word off. */
+static bool is_whole(yyjson_val *v)
+{
+    return !yyjson_is_str(v) || strlen(yyjson_get_str(v)) == yyjson_get_len(v);
+}
+
+static bool words_are_whole(yyjson_val *process)
+{
+    yyjson_val *args = abx_json_get(process, "args"), *envs = abx_json_get(process, "envs");
+    bool whole = is_whole(abx_json_get(process, "cmd"));
+    yyjson_arr_iter words = yyjson_arr_iter_with(args);
+    for (yyjson_val *v; (v = yyjson_arr_iter_next(&words));)
+        whole = whole && is_whole(v);
+    yyjson_obj_iter pairs = yyjson_obj_iter_with(envs);
+    for (yyjson_val *k; (k = yyjson_obj_iter_next(&pairs));)
+        whole = whole && is_whole(k) && is_whole(yyjson_obj_iter_get_val(k));
+    return whole;
+}
+
 void abx__rpc_start(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 {
     abx__start st = {.request = q, .call = c};
     if (abx__user_of(e, c, &st.user) < 0)
         return;
+    if (!words_are_whole(abx_json_get(q, "process"))) {
+        abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT,
+                     "error starting process: a word of it holds a NUL");
+        return;
+    }
     st.abx = abx_json_bool(q, "abx", false);
     yyjson_val *pty = abx_json_get(q, "pty");
     st.tty = pty != NULL;

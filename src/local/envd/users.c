@@ -131,7 +131,7 @@ static int read_name(const abx_envd *e, uint32_t id, bool is_group, char *out, s
         if (l.count < 3 || !read_id(l.fields[2], &found) || found != id)
             continue;
         copy(out, room, l.fields[0]);
-        return 1;
+        return abx_utf8_valid(out, strlen(out));
     }
     return 0;
 }

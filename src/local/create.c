@@ -278,6 +278,7 @@ static int begin_copied(creation *c, abx_error **err)
     undo(c);
     c->report_len = 0;
     c->plan->copied_root = true;
+    free(ABX_TAKE(c->plan->upper));
     return begin(c, err);
 }
 

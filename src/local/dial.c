@@ -28,6 +28,26 @@ static int connect_to(int fd, const struct sockaddr_un *address)
     return -1;
 }
 
+/* Connected to the socket of an open folder, or -1 with errno. */
+static int connect_folder(int folder)
+{
+    /* through the descriptor: no path is too long */
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/s", folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect_to(fd, &address) < 0)
+        abx_close_fd(&fd);
+    return fd;
+}
+
+pid_t abx_folder_peer(int folder)
+{
+    struct ucred peer = {0};
+    socklen_t n = sizeof(peer);
+    ABX_AUTO_FD fd = connect_folder(folder);
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 ? peer.pid : 0;
+}
+
 /* The kernel tells who called listen on that socket: it must be the process that the state names. */
 static int check_peer(int fd, const abx_state *s, abx_error **err)
 {
@@ -50,12 +70,8 @@ int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **e
         return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
     if (rc < 0)
         return -1;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/s", folder);
-    ABX_AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot make a socket");
-    if (connect_to(fd, &address) < 0) {
+    ABX_AUTO_FD fd = connect_folder(folder);
+    if (fd < 0) {
         if (errno == ECONNREFUSED || errno == ENOENT)
             return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
         return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot reach sandbox '%s'", id);

@@ -23,6 +23,8 @@ void abx_folder_clear(abx_folder *folder); /* closes; the lock stays with whoeve
 int abx_folder_alive(int folder_fd);
 /* Open the folder of a sandbox; -1 with errno. */
 int abx_folder_open(abx_local *local, const char *id);
+/* The host pid of who listens on the folder's socket, by the kernel's word; 0: nobody. dial.c */
+pid_t abx_folder_peer(int folder_fd);
 /* A listening address in the folder: bound, not listening. -1 and *err. */
 int abx_folder_socket(const abx_folder *folder, abx_error **err);
 

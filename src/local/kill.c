@@ -83,6 +83,21 @@ static int start(killing *k, abx_error **err)
     return 0;
 }
 
+/* By the state; where that is broken, by who serves the socket, as long as the lock is held. */
+static void find_process(killing *k, int folder, bool alive, abx_state *s)
+{
+    if (abx_state_read(folder, s, NULL) == 0) {
+        k->slot = s->slot;
+        k->pidfd = abx_state_pidfd(s);
+    }
+    pid_t pid = alive && k->pidfd < 0 ? abx_folder_peer(folder) : 0;
+    if (pid > 1) {
+        k->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (!abx_folder_alive(folder))
+            abx_close_fd(&k->pidfd);
+    }
+}
+
 int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, const abx_error *err),
                    void *data, abx_error **err)
 {
@@ -97,11 +112,7 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
     k->data = data;
     k->slot = k->pidfd = -1;
     bool alive = abx_folder_alive(folder);
-    bool known = abx_state_read(folder, &s, NULL) == 0;
-    if (known) {
-        k->slot = s.slot;
-        k->pidfd = abx_state_pidfd(&s);
-    }
+    find_process(k, folder, alive, &s);
     k->was_alive = alive && k->pidfd >= 0;
     if (k->pidfd >= 0 && syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0) < 0 &&
         errno != ESRCH) {

@@ -1,6 +1,7 @@
 /* The root file system: the prepared skeleton and the host's /usr under a private layer. Names are relative to the
  * sandbox's folder, since the mount table inside prints them. The last step leaves the new root as the working
  * directory. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "local/setup.h"
+#include "local/skeleton.h"
 #include "local/sys_mount.h"
 
 /* Attach a detached mount, sent by the creator, at `at`. */
@@ -131,6 +133,39 @@ static int mount_whole_usr(abx_setup *s)
     return mount_old_folders(s);
 }
 
+/* Without an overlay the host's /usr/local shows through: what must not be seen there is covered one by one. */
+static int cover_local(abx_setup *s)
+{
+    DIR *d = opendir("usr/local");
+    int rc = 0;
+    for (struct dirent *e; d && rc == 0 && (e = readdir(d));) {
+        char at[300];
+        struct stat st;
+        snprintf(at, sizeof(at), "usr/local/%s", e->d_name);
+        if (e->d_name[0] == '.' || abx_local_is_shown(e->d_name) || lstat(at, &st) < 0 ||
+            S_ISLNK(st.st_mode))
+            continue;
+        rc = S_ISDIR(st.st_mode) ? abx_mount_empty(at) : bind_one("/dev/null", at);
+        if (rc < 0)
+            rc = abx_refused(s, ABX_LAYER_USR, "cover of '/%s'", at);
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+static int mount_local(abx_setup *s)
+{
+    struct stat st;
+    if (stat("usr/local", &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    if (s->plan->copied_root)
+        return cover_local(s);
+    if (bind_one("../m/local", "usr/local") < 0)
+        return abx_refused(s, ABX_LAYER_USR, "bind of '/usr/local'");
+    return 0;
+}
+
 static int mount_plain_usr(abx_setup *s)
 {
     s->report.plain_usr = 1;
@@ -140,10 +175,8 @@ static int mount_plain_usr(abx_setup *s)
     } else if (abx_bind_read_only("/usr", "usr") < 0) {
         return abx_refused(s, ABX_LAYER_USR, "read-only bind of '/usr'");
     }
-    struct stat st;
-    if (!s->plan->copied_root && stat("usr/local", &st) == 0 && S_ISDIR(st.st_mode) &&
-        bind_one("../m/local", "usr/local") < 0)
-        return abx_refused(s, ABX_LAYER_USR, "bind of '/usr/local'");
+    if (mount_local(s) < 0)
+        return -1;
     return mount_old_folders(s);
 }
 

@@ -20,7 +20,7 @@
 static int raise_loopback(void)
 {
     struct ifreq request = {.ifr_flags = IFF_UP};
-    strcpy(request.ifr_name, "lo");
+    memcpy(request.ifr_name, "lo", sizeof("lo"));
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;

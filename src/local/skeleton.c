@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "local/copy_tree.h"
 
-#define FORMAT "skeleton 2" /* a change of what is built changes this */
+#define FORMAT "skeleton 3" /* a change of what is built changes this */
 
 /* What a skeleton is made from: it is built anew when one of these changes. */
 static const char *const inputs[] = {
@@ -115,10 +115,13 @@ int abx_skeleton_use(abx_local *local, abx_plan *plan, abx_error **err)
     int lock = lock_all(local, LOCK_SH, err);
     if (lock < 0)
         return -1;
+    char bare[40];
     if (!exists(local, plan->digest) && build(local, plan->digest, plan->ids, err) < 0) {
         close(lock);
         return -1;
     }
+    snprintf(bare, sizeof(bare), "%s/" ABX_SKELETON_BARE, plan->digest);
+    plan->copied_root = plan->copied_root || exists(local, bare);
     if (plan->ids == ABX_IDS_SLOT)
         snprintf(plan->skeleton, sizeof(plan->skeleton), "/usr");
     else
@@ -129,6 +132,7 @@ int abx_skeleton_use(abx_local *local, abx_plan *plan, abx_error **err)
 int abx_skeleton_copy(abx_local *local, const char *digest, int to, uid_t shift, abx_error **err)
 {
     ABX_AUTO_FREE char *from = abx_format("%s/" ABX_SKELETON_ROOT, digest);
+    (void)unlinkat(to, "up", AT_REMOVEDIR); /* an empty one, of a prepared folder */
     return abx_copy_tree(local->skeleton_fd, from, to, "up", shift, err);
 }
 

@@ -11,10 +11,16 @@
 #ifndef ABX_LOCAL_SKELETON_H
 #define ABX_LOCAL_SKELETON_H
 
+#include <stdbool.h>
+
 #include "local/backend.h"
 #include "local/plan.h"
 
 #define ABX_SKELETON_ROOT "usr/.abx"
+#define ABX_SKELETON_BARE "bare" /* is there: no overlay can be made of this one, only copies */
+
+/* The folders of the host's /usr/local that are shown; all else there is covered. */
+bool abx_local_is_shown(const char *name);
 
 /* Find or build the skeleton for plan->ids and fill in plan->digest and plan->skeleton. Returns a descriptor that
  * holds a shared lock on all skeletons (close it when the sandbox is mounted), or -1 and *err. Building takes up to

@@ -111,6 +111,13 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
     return false;
 }
 
+bool abx_local_is_shown(const char *name)
+{
+    static const char *const shown[] = {"bin",   "lib",   "lib64",  "include",
+                                        "share", "games", "libexec"};
+    return is_one_of(name, shown, ABX_COUNT(shown));
+}
+
 /* An empty folder instead of the host's. */
 static int make_opaque(int at, const char *name, abx_error **err)
 {
@@ -122,8 +129,6 @@ static int make_opaque(int at, const char *name, abx_error **err)
 
 static int mask_entry(int local, int host_local, const char *name, abx_ids ids, abx_error **err)
 {
-    static const char *const shown[] = {"bin",   "lib",   "lib64",  "include",
-                                        "share", "games", "libexec"};
     char target[64];
     struct stat st;
     if (fstatat(host_local, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -134,7 +139,7 @@ static int mask_entry(int local, int host_local, const char *name, abx_ids ids, 
         if (abx_str_eq(target, "share/man"))
             return 0;
     }
-    if (is_one_of(name, shown, ABX_COUNT(shown))) {
+    if (abx_local_is_shown(name)) {
         /* with a single id the host's folder belongs to nobody: one of ours over it can be written */
         if (ids == ABX_IDS_SLOT || !S_ISDIR(st.st_mode))
             return 0;
@@ -146,7 +151,7 @@ static int mask_entry(int local, int host_local, const char *name, abx_ids ids, 
     return made(mknodat(local, name, S_IFCHR, makedev(0, 0)), name, err);
 }
 
-/* A file system without what overlays need has no overlay either: then nothing of this is used. */
+/* On a file system without what overlays need nothing may be laid over the host's /usr: that is marked. */
 static int make_usr_mask(int at, const char *host, abx_ids ids, abx_error **err)
 {
     ABX_AUTO_ERROR why = NULL;
@@ -160,9 +165,11 @@ static int make_usr_mask(int at, const char *host, abx_ids ids, abx_error **err)
             mask_entry(local, dirfd(d), e->d_name, ids, &why);
     if (d)
         closedir(d);
-    if (why && why->sys_errno != EOPNOTSUPP && why->sys_errno != EPERM)
+    if (!why)
+        return 0;
+    if (why->sys_errno != EOPNOTSUPP && why->sys_errno != EPERM)
         return abx_error_take(err, ABX_TAKE(why));
-    return 0;
+    return made(mkdirat(at, ABX_SKELETON_BARE, 0755), "mark", err);
 }
 
 int abx_skeleton_build(int dirfd, const char *host, abx_ids ids, abx_error **err)

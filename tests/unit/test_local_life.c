@@ -183,6 +183,23 @@ static void a_home_of_3000_characters_works(void **state)
     kit_drop(top);
 }
 
+static void a_sandbox_whose_state_is_broken_can_be_ended(void **state)
+{
+    static const char *const broken[] = {"", "{", "{}"};
+    for (size_t i = 0; i < ABX_COUNT(broken); i++) {
+        char *home = kit_folder();
+        fixture f;
+        assert_int_equal(begin(&f, home, NULL), 0);
+        assert_int_equal(create(&f, &(abx_local_spec){.timeout_ms = 60000}), 0);
+        ABX_AUTO_FREE char *path = abx_format("%s/local/sandboxes/%s/state.json", home, f.id);
+        kit_write(path, broken[i]);
+        assert_int_equal(kill_it(&f), 0);
+        assert_int_equal(end(&f), 0);
+        assert_true(is_empty_soon(home));
+        kit_drop(home);
+    }
+}
+
 /* --- isolation as seen from outside ------------------------------------------------------------------ */
 
 static char *proc_text(int pid, const char *name)
@@ -501,6 +518,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_life_as_root_and_as_an_ordinary_user),
         cmocka_unit_test(a_home_of_3000_characters_works),
+        cmocka_unit_test(a_sandbox_whose_state_is_broken_can_be_ended),
         cmocka_unit_test(pid_1_holds_nothing_of_its_maker),
         cmocka_unit_test(a_tied_sandbox_ends_with_its_first_connection),
         cmocka_unit_test(parameters_that_cannot_be_honoured_are_errors),

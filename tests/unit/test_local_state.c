@@ -69,12 +69,13 @@ static void a_broken_state_is_an_error_and_none_is_not(void **state)
     char *dir = kit_folder();
     ABX_AUTO_FD fd = open_folder(dir);
     ABX_AUTO_FREE char *path = abx_path_join(dir, "state.json");
-    static const char *const broken[] = {"", "{", "[]", "{\"id\":\"a\"}",
-                                         "{\"id\":1,\"pid\":\"x\"}"};
+    static const char *const broken[] = {"{", "[]", "{\"id\":\"a\"}", "{\"id\":1,\"pid\":\"x\"}"};
     abx_error *err = NULL;
     abx_state s;
     assert_int_equal(abx_state_read(fd, &s, &err), 1);
     assert_null(err);
+    kit_write(path, ""); /* it is just being written */
+    assert_int_equal(abx_state_read(fd, &s, &err), 1);
     for (size_t i = 0; i < ABX_COUNT(broken); i++) {
         kit_write(path, broken[i]);
         assert_int_equal(abx_state_read(fd, &s, &err), -1);

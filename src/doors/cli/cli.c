@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,7 +16,8 @@
 
 extern char **environ;
 
-#define CLOSE_MS 5000 /* for a child that was let go of to end */
+#define FILES_MIN 16   /* descriptors that the loop alone needs, and some */
+#define CLOSE_MS  5000 /* for a child that was let go of to end */
 
 static const int signal_numbers[ABX_CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 
@@ -136,7 +138,14 @@ static void on_signal(uv_signal_t *handle, int sig)
 /* The loop and its signals. SIGWINCH is watched only by those who take it; it costs nothing else. */
 static int open_loop(abx_cli *cli, abx_error **err)
 {
-    int rc = uv_loop_init(&cli->_loop);
+    /* libuv aborts where the descriptors run out in the middle of its set-up. */
+    struct rlimit files;
+    bool few = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_MIN;
+    int rc = few ? UV_EMFILE : uv_loop_init(&cli->_loop);
+    if (rc == UV_EMFILE) {
+        abx_fail(err, ABX_ERR_QUOTA, "too many open files: the limit is too low");
+        return abx_hint(err, "raise it: ulimit -n 256");
+    }
     if (rc < 0)
         return abx_fail(err, ABX_ERR_INTERNAL, "cannot open the event loop: %s", uv_strerror(rc));
     cli->_open = true;

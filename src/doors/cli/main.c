@@ -1,5 +1,4 @@
 /* abx: the program. Which adapters there are is said by the registry; everything else is the command line's. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/registry.h"
@@ -11,7 +10,5 @@ int main(int argc, char **argv)
     /* Not a verb: how a parent that holds secrets or threads has the first process of a sandbox made. */
     if (argc == 2 && strcmp(argv[1], "__local-start") == 0)
         return abx_local_starter_main();
-    /* libuv would set up a ring to batch its epoll calls: dearer than the few that a command makes. */
-    setenv("UV_USE_IO_URING", "0", 0);
     return abx_cli_main(argc, argv, abx_adapters);
 }

@@ -40,8 +40,11 @@ int abx_make_dirs(const char *path, mode_t mode, abx_error **err)
             continue;
         char keep = *p;
         *p = 0;
-        /* The parents are made for the owner only as well: nothing of ours is for others. */
-        if (mkdir(copy, mode) < 0 && errno != EEXIST) {
+        /* The mode is meant whatever the caller's umask is: the next level must be reachable. */
+        int made = mkdir(copy, mode);
+        if (made == 0 && chmod(copy, mode) < 0)
+            return abx_fail_errno(err, ABX_ERR_FILE, errno, "cannot make folder '%s'", copy);
+        if (made < 0 && errno != EEXIST) {
             int e = errno;
             struct stat st;
             if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode))

@@ -45,12 +45,16 @@ static void new_home_is_for_its_owner_only(void **state)
 
 static void umask_does_not_widen_or_break_it(void **state)
 {
-    ABX_AUTO_FREE char *path = home_at("h");
-    mode_t mask = umask(0);
-    ABX_AUTO_FREE char *home = abx_home_open(NULL, NULL);
-    umask(mask);
-    assert_non_null(home);
-    assert_int_equal(mode_of(path), 0700);
+    static const mode_t masks[] = {0, 077, 0777};
+    for (size_t i = 0; i < ABX_COUNT(masks); i++) {
+        ABX_AUTO_FREE char *name = abx_format("h%zu/of/home", i);
+        ABX_AUTO_FREE char *path = home_at(name);
+        mode_t mask = umask(masks[i]);
+        ABX_AUTO_FREE char *home = abx_home_open(NULL, NULL);
+        umask(mask);
+        assert_non_null(home);
+        assert_int_equal(mode_of(path), 0700);
+    }
 }
 
 static void relative_home_is_below_the_working_folder(void **state)

@@ -128,14 +128,16 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
         free(k);
         return abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is being made", id);
     }
-    if (abx_trash_move(local, id, k->trash) != 0)
+    if (abx_trash_move(local, id, k->trash) != 0) {
         k->trash[0] = 0;
-    else if (local->may_fork && abx_trash_detach(local, k->trash, k->pidfd, id, k->slot) == 0) {
-        k->trash[0] = 0; /* no longer ours to remove */
-        if (s.tied)      /* its death is sure, and nobody comes back to it: the remover waits */
-            abx_close_fd(&k->pidfd);
-    } else
+    } else if (s.tied && local->may_fork &&
+               abx_trash_detach(local, k->trash, k->pidfd, id, k->slot) == 0) {
+        /* Its death is sure, and nobody comes back to it: the remover waits for it, we do not. */
+        k->trash[0] = 0;
+        abx_close_fd(&k->pidfd);
+    } else {
         (void)abx_trash_remove(local, k->trash, NULL); /* beside the end; the rest after it */
+    }
     if (start(k, err) < 0) {
         abx_close_fd(&k->pidfd);
         free(k->id);

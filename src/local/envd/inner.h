@@ -101,7 +101,8 @@ struct abx_envd {
     size_t polled_count;
     uint64_t next_id;
     uint64_t ring_bytes, file_bytes; /* of all stores */
-    uint8_t *chunk;                  /* ABX__CHUNK bytes to read into, only while processes live */
+    uint8_t *chunk; /* ABX__CHUNK bytes to read into, only while a channel is open */
+    size_t open_chans;
     size_t handles;
     size_t server_open;
     rlim_t nofile_soft;

@@ -23,8 +23,13 @@ static void chan_gone(uv_handle_t *h)
 
 void abx__chan_close(abx__chan *c)
 {
+    abx_envd *e = c->proc->envd;
     if (c->fd < 0)
         return;
+    if (--e->open_chans == 0) {
+        free(e->chunk);
+        e->chunk = NULL;
+    }
     if (!c->has_handle) {
         abx_close_fd(&c->fd);
         return;
@@ -86,6 +91,7 @@ void abx__chan_open(abx__proc *p, abx_e2b_channel channel, int fd)
     c->reading = channel != ABX_E2B_STDIN;
     if (p->background && c->reading)
         c->store = abx__store_new(p);
+    p->envd->open_chans++;
     if (!p->envd->chunk)
         p->envd->chunk = abx_alloc(ABX__CHUNK);
 }

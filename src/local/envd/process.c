@@ -86,22 +86,18 @@ void abx__proc_put_end(const abx__proc *p, yyjson_mut_doc *d, yyjson_mut_val *en
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------- */
-/* The read buffer goes with the last one that may need it. */
-static void chunk_release(abx_envd *e)
+/* After the last one memory goes back: many ended records may have lain on top. */
+static void trim(const abx_envd *e)
 {
-    if (e->procs.next != &e->procs || e->left.next != &e->left)
-        return;
-    free(e->chunk);
-    e->chunk = NULL;
-    if (e->is_init)
-        (void)malloc_trim(0); /* many ended records may have lain on top */
+    if (e->is_init && e->procs.next == &e->procs && e->left.next == &e->left)
+        (void)malloc_trim(0);
 }
 
 static void proc_free(abx__proc *p)
 {
     abx_envd *e = p->envd;
     abx__node_remove(&p->node);
-    chunk_release(e);
+    trim(e);
     for (size_t i = 0; i < ABX_COUNT(p->chans); i++) {
         abx_close_fd(&p->chans[i].fd);
         abx__store_free(p->chans[i].store);

@@ -170,12 +170,13 @@ int abx_host_resolve(abx_host *host, const char *word, char **id, char **provide
     abx_ledger_entry entry = {0};
     if (abx_ledger_find(ledger, word, &entry, err) < 0)
         return -1;
-    if (!entry.id) {
+    if (!entry.id && abx__host_creator_lives(&entry)) {
         abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is still being made", word);
         abx_ledger_entry_clear(&entry);
         return -1;
     }
-    *id = ABX_TAKE(entry.id);
+    /* Its maker died before it noted the id: the key is the id that we asked for. */
+    *id = entry.id ? ABX_TAKE(entry.id) : ABX_TAKE(entry.key);
     *provider = ABX_TAKE(entry.provider);
     abx_ledger_entry_clear(&entry);
     return 0;

@@ -2,7 +2,8 @@
 #     tests/unit/test_*.c    cmocka, linked to every area, registered with ctest; tests/unit/*.c and *.h
 #                            with other names are shared by all of them
 #     tests/capi/test_*.c    cmocka, linked to libabx.so alone
-#     tests/e2e/*.c          small programs that the end-to-end tests start
+#     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent is linked to
+#                            the adapters and what is below them
 #     tests/bench/*.c        bench programs, linked to every area
 #     tests/fuzz/fuzz_*.c    libFuzzer targets, linked to every area
 
@@ -55,6 +56,7 @@ file(GLOB _helpers CONFIGURE_DEPENDS tests/e2e/*.c)
 foreach(_source IN LISTS _helpers)
     abx_program(${_source} e2e abx_flags Threads::Threads ${CMAKE_DL_LIBS})
 endforeach()
+target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the house inside, as libabx will be
 
 if(ABX_BENCH)
     file(GLOB _bench CONFIGURE_DEPENDS tests/bench/*.c)

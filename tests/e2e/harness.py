@@ -168,17 +168,9 @@ def as_arg(word):
 
 
 def remove_tree(path):
-    def again(function, name, _):
-        try:
-            if name != str(path):  # never the folder that holds the tree
-                os.chmod(os.path.dirname(name), 0o700)
-            os.chmod(name, 0o700)
-            function(name)
-        except OSError:
-            pass
-
     if path.exists():
-        shutil.rmtree(path, onerror=again)
+        subprocess.run(["chmod", "-R", "u+rwX", path], stderr=subprocess.DEVNULL)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 # --- waiting ---------------------------------------------------------------------------------------------

@@ -24,7 +24,9 @@ def parent(abx):
     yield start
     for p in started:
         p.kill()
-        p.communicate()
+        for stream in (p.stdin, p.stdout, p.stderr):
+            stream.close()
+        p.wait()
 
 
 def memory_holds(pid, text):

@@ -52,7 +52,7 @@ def test_ctrl_c_twice_kills_what_ignores_it(shared, box, spawn):
 
 @pytest.mark.parametrize("sig", CODES, ids=lambda s: s.name)
 def test_run_removes_its_sandbox_after_a_signal(abx, spawn, sig):
-    p = spawn(abx, "run", "--", "sh", "-c", "echo up; sleep 1000")
+    p = spawn(abx, "run", "--", "sh", "-c", "echo up; exec sleep 1000")
     up(p)
     p.send_signal(sig)
     p.communicate(timeout=20)
@@ -65,7 +65,7 @@ def test_run_removes_its_sandbox_after_a_signal(abx, spawn, sig):
 
 def test_ctrl_c_goes_to_the_whole_foreground_group(abx, terminal):
     """On a terminal the kernel signals the program; a pipe of two of them ends too."""
-    t = terminal(abx, "run", "--", "sh", "-c", "echo up; sleep 1000")
+    t = terminal(abx, "run", "--", "sh", "-c", "echo up; exec sleep 1000")
     t.expect("up")
     t.write(b"\x03")
     assert t.end() in (130, -2)
@@ -79,7 +79,7 @@ def test_a_signal_at_any_moment(abx, spawn, verb, sig):
     rng = random.Random(7)
     abx.ok("run", "--", "true")
     for _ in range(count(15, 300)):
-        args = ["run", "--", "sh", "-c", "sleep 1000"] if verb == "run" else ["create"]
+        args = ["run", "--", "sleep", "1000"] if verb == "run" else ["create"]
         p = spawn(abx, *args)
         time.sleep(rng.random() * 0.02)
         p.send_signal(sig)

@@ -1,5 +1,5 @@
 /* The local backend: sandboxes on this Linux machine, made of namespaces, without a daemon. This header is
- * all that the adapter sees: create, list, find, info, kill, deadline, reach, clear up, try out.
+ * all that the adapter sees: create, list, info, kill, deadline, reach, clear up, try out.
  *
  * pid 1 of each sandbox is our own envd, forked from this program (never exec'ed anew). Its control does not
  * depend on any process of ours: identity is a lock that pid 1 holds, a pidfd checked with start time and

@@ -64,8 +64,11 @@ void abx_event_object(abx_buf *out, const char *type, yyjson_val *event,
     abx_mut_str(d, root, "type", type);
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(event, i, n, key, value) if (strcmp(yyjson_get_str(key), "type") != 0)
-        abx_mut_val(d, root, yyjson_get_str(key), value);
+    yyjson_obj_foreach(event, i, n, key, value)
+    {
+        if (strcmp(yyjson_get_str(key), "type") != 0)
+            abx_mut_val(d, root, yyjson_get_str(key), value);
+    }
     if (extra)
         extra(d, root, data);
     add_line(out, root);

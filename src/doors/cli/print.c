@@ -104,8 +104,11 @@ yyjson_doc *abx_limit_list(abx_cli *cli, const char *name, yyjson_val *array)
     yyjson_mut_val *list = abx_mut_arr(d, root, name);
     size_t i, n;
     yyjson_val *item;
-    yyjson_arr_foreach(array, i, n, item) if (limit == 0 || i < limit)
-        yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, item));
+    yyjson_arr_foreach(array, i, n, item)
+    {
+        if (limit == 0 || i < limit)
+            yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, item));
+    }
     if (limit && yyjson_arr_size(array) > limit)
         abx_cli_warn(cli, "abx: %zu more are not shown; --limit 0 shows all",
                      yyjson_arr_size(array) - (size_t)limit);

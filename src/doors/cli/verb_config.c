@@ -51,7 +51,11 @@ static yyjson_val *find_setting(yyjson_val *array, const char *key)
 {
     size_t i, n;
     yyjson_val *s;
-    yyjson_arr_foreach(array, i, n, s) if (abx_str_eq(abx_json_str(s, "key", NULL), key)) return s;
+    yyjson_arr_foreach(array, i, n, s)
+    {
+        if (abx_str_eq(abx_json_str(s, "key", NULL), key))
+            return s;
+    }
     return NULL;
 }
 

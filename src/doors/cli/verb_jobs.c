@@ -107,10 +107,12 @@ static yyjson_doc *without_ended_commands(yyjson_val *array)
     yyjson_mut_val *list = abx_mut_arr(d, root, "processes");
     size_t i, n;
     yyjson_val *p;
-    yyjson_arr_foreach(array, i, n,
-                       p) if (abx_json_bool(p, "background", false) ||
-                              !abx_str_eq(abx_json_str(p, "state", "running"), "exited"))
-        yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, p));
+    yyjson_arr_foreach(array, i, n, p)
+    {
+        if (abx_json_bool(p, "background", false) ||
+            !abx_str_eq(abx_json_str(p, "state", "running"), "exited"))
+            yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, p));
+    }
     return abx_json_freeze(d);
 }
 

@@ -10,12 +10,15 @@ typedef struct killing {
     int code; /* of the first failure */
 } killing;
 
-/* 0, or -1 when the run was interrupted. A sandbox that is gone is what was wanted. */
-static int kill_one(abx_cli *cli, const char *word, killing *k, abx_error **err)
+/* 0, or -1 when the run was interrupted. A sandbox that is gone is what was wanted. provider NULL: the one that the ledger
+ * names. */
+static int kill_one(abx_cli *cli, const char *provider, const char *word, killing *k,
+                    abx_error **err)
 {
     yyjson_mut_val *root = NULL;
     ABX_AUTO_ERROR failed = NULL;
-    if (abx_cli_call(cli, ABX_OP_SANDBOX_KILL, abx_cli_params(word, &root), NULL, &failed) == 0) {
+    if (abx_cli_call_at(cli, provider, ABX_OP_SANDBOX_KILL, abx_cli_params(word, &root), NULL,
+                        &failed) == 0) {
         yyjson_mut_arr_add_strcpy(k->d, k->ids, word);
         return 0;
     }
@@ -54,8 +57,13 @@ static int kill_all(abx_cli *cli, killing *k, abx_error **err)
         return yes;
     size_t i, n;
     yyjson_val *item;
-    yyjson_arr_foreach(list, i, n,
-                       item) if (kill_one(cli, abx_json_str(item, "id", ""), k, err) < 0) return -1;
+    /* By the provider's own list: it also knows those whose entry in the ledger is lost. */
+    const char *provider = abx_host_provider(cli->_host, NULL);
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        if (kill_one(cli, provider, abx_json_str(item, "id", ""), k, err) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -75,7 +83,7 @@ int abx_verb_kill(abx_cli *cli, abx_error **err)
     if (all && kill_all(cli, &k, err) < 0)
         return -1;
     for (size_t i = 0; i < a->word_count; i++)
-        if (kill_one(cli, a->words[i], &k, err) < 0)
+        if (kill_one(cli, NULL, a->words[i], &k, err) < 0)
             return -1;
     if (abx_cli_json(cli) && abx_print_json_mut(cli, root, err) < 0)
         return -1;

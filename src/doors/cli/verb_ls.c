@@ -21,7 +21,9 @@ static int list_at(abx_cli *cli, const char *provider, yyjson_mut_doc *d, yyjson
     size_t i, n;
     yyjson_val *item;
     yyjson_arr_foreach(abx_json_get(yyjson_doc_get_root(found), "sandboxes"), i, n, item)
+    {
         yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, item));
+    }
     return 0;
 }
 

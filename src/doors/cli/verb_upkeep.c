@@ -51,7 +51,9 @@ static int gc_at(abx_cli *cli, const char *provider, bool dry, yyjson_mut_doc *d
     size_t i, n;
     yyjson_val *item;
     yyjson_arr_foreach(abx_json_get(yyjson_doc_get_root(result), "removed"), i, n, item)
+    {
         yyjson_mut_arr_append(list, yyjson_val_mut_copy(d, item));
+    }
     return 0;
 }
 
@@ -136,7 +138,10 @@ static int print_layers(abx_cli *cli, yyjson_val *layers, bool ok, abx_error **e
         bool holds = abx_json_bool(layer, "ok", false);
         const char *name = abx_json_str(layer, "name", "-");
         const char *fix = abx_json_str(layer, "fix", NULL);
-        const char *cells[] = {name, holds ? "ok" : "fails", abx_json_str(layer, "detail", NULL)};
+        const char *state = holds                                     ? "ok"
+                            : abx_json_bool(layer, "optional", false) ? "missing"
+                                                                      : "fails";
+        const char *cells[] = {name, state, abx_json_str(layer, "detail", NULL)};
         abx_table_add(&t, cells);
         if (!holds && fix)
             ABX_CHECK(abx_buf_addf(&fixes, "\nfix for %s:\n  %s\n", name, fix) == 0);
@@ -170,8 +175,10 @@ int abx_verb_doctor(abx_cli *cli, abx_error **err)
     size_t i, n;
     yyjson_val *layer;
     yyjson_arr_foreach(layers, i, n, layer)
+    {
         /* What one can do without says so: it is shown, and no failure. */
         ok = ok && (abx_json_bool(layer, "ok", false) || abx_json_bool(layer, "optional", false));
+    }
     int rc;
     if (cli->format == ABX_OUT_JSON) {
         ABX_AUTO_MUT d = yyjson_doc_mut_copy(result, NULL);

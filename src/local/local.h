@@ -6,10 +6,14 @@
  * boot id, and a socket in the sandbox's folder.
  *
  * Files, below HOME/local (HOME: abx_home_open):
- *   sandboxes/ID/   state.json  lock  s (socket)  + up wk m … (layers)
+ *   sandboxes/ID/   state.json  lock  s (socket)  up wk (layers)
  *   skeleton/DIGEST lower layer of every sandbox of template "host"
+ *   pool/           folders prepared for the next sandboxes
  *   trash/          what is being removed
- * Root's id slots are one register for the machine: /run/abx/slots/K. */
+ * Root's id slots are one register for the machine: /run/abx/slots/K.
+ *
+ * The end of a tied sandbox is answered when it is sure, not when the last file is gone: a process in the
+ * background waits for it and clears its folder. */
 #ifndef ABX_LOCAL_LOCAL_H
 #define ABX_LOCAL_LOCAL_H
 
@@ -57,7 +61,7 @@ typedef struct abx_local_spec {
 
 /* The result: runs once, on the loop, after abx_local_create returned 0. On success `info` (borrowed) is the
  * sandbox object, and first_fd is a connection to its envd that the callee takes over (-1 when the sandbox
- * was made by the starter). On failure everything is cleared and err (borrowed) names the first step that
+ * was made by the starter and is not tied). On failure everything is cleared and err (borrowed) names the first step that
  * the kernel refused. */
 typedef void (*abx_local_created_cb)(void *data, yyjson_val *info, int first_fd,
                                      const abx_error *err);

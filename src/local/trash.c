@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,11 +69,11 @@ void abx_trash_sandbox(abx_local *local, const char *id, int slot)
 }
 
 /* The remover holds nothing of its maker's but what it works with: no pipe waits for it, no terminal ends it. */
-static _Noreturn void remove_detached(abx_local *local, const char *name, int pidfd, const char *id,
-                                      int slot)
+static _Noreturn void remove_detached(abx_local *local, const char *name, int pidfd, int lock,
+                                      const char *id, int slot)
 {
     setsid();
-    int *const kept[] = {&local->base_fd, &local->trash_fd, &pidfd};
+    int *const kept[] = {&local->base_fd, &local->trash_fd, &pidfd, &lock};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         _exit(1);
     local->log = NULL;
@@ -89,9 +90,13 @@ static _Noreturn void remove_detached(abx_local *local, const char *name, int pi
 
 int abx_trash_detach(abx_local *local, const char *name, int pidfd, const char *id, int slot)
 {
+    /* While removers hold this, commands that tidy up leave the trash to them. */
+    ABX_AUTO_FD lock = openat(local->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock >= 0)
+        (void)flock(lock, LOCK_SH | LOCK_NB);
     pid_t pid = fork();
     if (pid == 0)
-        remove_detached(local, name, pidfd, id, slot);
+        remove_detached(local, name, pidfd, lock, id, slot);
     return pid < 0 ? -1 : 0;
 }
 
@@ -113,6 +118,10 @@ int abx_trash_empty(abx_local *local, uint64_t limit_ms)
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         abx_close_fd(&fd);
+        return 0;
+    }
+    if (limit_ms && flock(fd, LOCK_EX | LOCK_NB) < 0) { /* others are at it */
+        closedir(d);
         return 0;
     }
     uint64_t until = abx_now_mono_ms() + limit_ms;

@@ -16,7 +16,8 @@ int abx_trash_detach(abx_local *local, const char *name, int pidfd, const char *
 /* Both, and free the slot (-1: none). For a sandbox whose processes are gone. */
 void abx_trash_sandbox(abx_local *local, const char *id, int slot);
 
-/* Remove what lies in the trash, until limit_ms have passed (0: all). Returns how many entries are gone. */
+/* Remove what lies in the trash, until limit_ms have passed and only if nobody else does (0: all, in any
+ * case). Returns how many entries are gone. */
 int abx_trash_empty(abx_local *local, uint64_t limit_ms);
 
 #endif

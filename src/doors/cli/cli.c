@@ -119,8 +119,9 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
         /* trust must work while the project's file sets what needs it */
         .ignore_project = cli->args->verb && cli->args->verb->id == ABX_VERB_CONFIG_TRUST,
     };
-    if (!options.file && getenv("ABX_CONFIG") && getenv("ABX_CONFIG")[0])
-        options.file = getenv("ABX_CONFIG");
+    const char *named = getenv("ABX_CONFIG");
+    if (!options.file && named && named[0])
+        options.file = named;
     if (abx_config_open(&options, &cli->_config, err) < 0)
         return -1;
     return apply_flags(cli, err);

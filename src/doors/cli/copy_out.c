@@ -29,6 +29,7 @@ typedef struct local_file {
 
 static int open_local(local_file *f, abx_error **err)
 {
+    ABX_CHECK(f->path != NULL);
     struct stat st;
     bool exists = stat(f->path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))

@@ -72,7 +72,8 @@ bool abx_color_on(const abx_args *args, int fd)
     const char *flag = abx_flag_value(args, ABX_FLAG_COLOR, "auto");
     if (strcmp(flag, "auto") != 0)
         return strcmp(flag, "always") == 0;
-    if (getenv("NO_COLOR") && getenv("NO_COLOR")[0])
+    const char *none = getenv("NO_COLOR");
+    if (none && none[0])
         return false;
     const char *force = getenv("FORCE_COLOR");
     if (force && force[0] && strcmp(force, "0") != 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -56,6 +57,18 @@ static bool is_builtin(const char *provider)
     return false;
 }
 
+/* The options of a builtin provider, all of them: they are few. */
+static void hint_options(const char *provider, abx_error **err)
+{
+    abx_buf list = ABX_BUF(1024);
+    for (size_t i = 0; i < ABX_COUNT(rows); i++)
+        if (abx_str_eq(rows[i].provider, provider) &&
+            abx_buf_addf(&list, "%s'%s'", list.len ? ", " : "", rows[i].key) < 0)
+            break;
+    abx_hint(err, "provider '%s' has the options %s", provider, abx_buf_cstr(&list));
+    abx_buf_clear(&list);
+}
+
 static const abx_setting_row *unknown(const char *key, const char *provider, const char *last,
                                       abx_err_id id, abx_error **err)
 {
@@ -75,6 +88,8 @@ static const abx_setting_row *unknown(const char *key, const char *provider, con
         abx_hint(err, "the nearest known key is 'providers.%s.%s'", provider, near);
     else if (near)
         abx_hint(err, "the nearest known key is '%s'", near);
+    else if (provider)
+        hint_options(provider, err);
     return NULL;
 }
 

@@ -95,13 +95,13 @@ static void values_have_types(void **state)
     (void)state;
     write_file(
         ".abx/config.toml",
-        "timeout = 90\nno_input = true\nstdin = 'closed'\nlog = \"debug\"\ndetach_keys = \"\"\n"
+        "timeout = 90\nno_input = true\nstdin = 'closed'\nlog = \"debug\"\ncolor = \"never\"\n"
         "[providers.e2b]\ntemplate = \"base\"\nretries = 3\nfast = true\nratio = 0.5\n",
         0600);
     abx_config *c = must_open(NULL);
     assert_setting(c, "timeout", "90", ABX_SOURCE_USER, ":1");
     assert_setting(c, "no_input", "true", ABX_SOURCE_USER, ":2");
-    assert_setting(c, "detach_keys", "", ABX_SOURCE_USER, ":5");
+    assert_setting(c, "color", "never", ABX_SOURCE_USER, ":5");
     yyjson_doc *options = abx_config_provider_options(c, "e2b", NULL);
     char *text = abx_json_text(yyjson_doc_get_root(options));
     assert_string_equal(text, "{\"template\":\"base\",\"retries\":3,\"fast\":true,\"ratio\":0.5}");

@@ -39,8 +39,8 @@ static void a_value_is_replaced_in_place(void **state)
     set_gives("timeout = 90\r\nlog = \"info\"\r\n", "timeout", "2h",
               "timeout = \"2h\"\r\nlog = \"info\"\r\n");
     set_gives("no_input=false", "no_input", "yes", "no_input=true");
-    set_gives("detach_keys = \"\"\"\nab\"\"\"\nlog = 'info'\n", "detach_keys", "é",
-              "detach_keys = \"é\"\nlog = 'info'\n");
+    set_gives("providers.acme.note = \"\"\"\nab\"\"\"\nlog = 'info'\n", "providers.acme.note", "é",
+              "providers.acme.note = \"é\"\nlog = 'info'\n");
     set_gives("providers.local.ids = \"single\" # é\n", "providers.local.ids", "range",
               "providers.local.ids = \"range\" # é\n");
     set_gives("[providers]\nlocal = { ids = 'single' } # x\n", "providers.local.ids", "range",
@@ -105,7 +105,8 @@ static void unset_takes_the_line_out(void **state)
     unset_gives("providers = { x = { a = 1, b = 2 } }\n", "providers.x.b",
                 "providers = { x = { a = 1 } }\n");
     unset_gives("providers = { x = { a = 1 } }\n", "providers.x.a", "providers = { x = { } }\n");
-    unset_gives("detach_keys = '''\na'''\nlog = 'info'\n", "detach_keys", "log = 'info'\n");
+    unset_gives("providers.acme.note = '''\na'''\nlog = 'info'\n", "providers.acme.note",
+                "log = 'info'\n");
     unset_gives("log = 'info'\n", "output", "log = 'info'\n");
 }
 

@@ -206,6 +206,7 @@ static int start_process(creation *c, abx_error **err)
         .plan = c->plan,
         .folder = place >= 0 ? place : c->folder.fd,
         .pair = theirs,
+        .creator_end = c->pair,
         .listener = listener,
         .lock = c->folder.lock,
         .skeleton = -1,

@@ -126,6 +126,7 @@ static _Noreturn void serve(abx_setup *s)
 
 _Noreturn void abx_setup_main(abx_setup *s)
 {
+    abx_close_fd(&s->creator_end);
     setsid();
     umask(0);
     reset_signals();

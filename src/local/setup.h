@@ -47,6 +47,7 @@ typedef struct abx_setup {
     int folder;                /* where the layers lie: it becomes the working directory */
     const char *skeleton_path; /* absolute, where the layers lie elsewhere; or NULL */
     int pair;                  /* the first connection */
+    int creator_end; /* our copy of its other end; closed first, else the creator's death is no end of file */
     int listener, lock;
     int skeleton; /* clones sent by a root caller, or -1: see mounts.c */
     int usr;

@@ -273,6 +273,11 @@ static bool exchange_is_over(const abx__conn *c)
     return x && x->ended && abx__conn_backlog(c) == 0 && (x->body_done || !c->keep);
 }
 
+static bool is_writer_held(const abx__conn *c)
+{
+    return c->x && (c->x->ws ? abx__ws_is_held(c) : c->x->over_high);
+}
+
 static void tell_writable(abx__conn *c)
 {
     abx_exchange *x = c->x;
@@ -365,6 +370,9 @@ static bool settle_step(abx__conn *c)
         conn_flush(c);
         if (c->dead)
             return false;
+        /* The peer has just made room: with nothing left to send no event would tell the writer. */
+        if (abx__conn_backlog(c) <= ABX__LOW_MARK && is_writer_held(c))
+            return true;
     }
     if (x && exchange_is_over(c)) {
         /* Closing on unread bytes would reset the connection and could cost the peer the answer. */

@@ -223,6 +223,8 @@ const char *abx__status_text(int status);
 /* http_ws.c */
 void abx__ws_feed(abx__conn *c, const uint8_t *bytes, size_t n);
 void abx__ws_settle(abx__conn *c);
+/* A send returned 0 and on_writable is owed. */
+bool abx__ws_is_held(const abx__conn *c);
 bool abx__ws_wants_read(const abx__conn *c);
 bool abx__ws_may_push(const abx_exchange *x); /* the peer has not said close yet */
 void abx__ws_free(struct abx__ws *ws);

@@ -173,6 +173,11 @@ void abx__ws_feed(abx__conn *c, const uint8_t *bytes, size_t n)
     ws->in_len = 0;
 }
 
+bool abx__ws_is_held(const abx__conn *c)
+{
+    return c->x->ws->over_high;
+}
+
 /* Over when both close frames went, or when ours answers a broken peer and is out. */
 void abx__ws_settle(abx__conn *c)
 {

@@ -30,10 +30,12 @@ typedef struct app {
     int peer_eofs;
     int gone; /* adopted connections that ended */
     int server_closed;
-    uint64_t uploaded;   /* bytes that /upload saw */
-    uint64_t streamed;   /* bytes that /stream wrote */
-    size_t most_pending; /* greatest backlog of an answer */
-    abx_exchange *held;  /* of /hold, /hold-body: waits for the test */
+    uint64_t uploaded;           /* bytes that /upload saw */
+    uint64_t streamed;           /* bytes that /stream wrote */
+    size_t most_pending;         /* greatest backlog of an answer */
+    void (*on_full)(void *data); /* may be NULL: a write of /stream was told to hold */
+    void *full_data;
+    abx_exchange *held; /* of /hold, /hold-body: waits for the test */
     int ws_code;
     int ws_messages;
     size_t ws_max;
@@ -66,8 +68,11 @@ static void app_stream_more(abx_exchange *x, void *data)
         int go = abx_exchange_write(x, chunk, n);
         if (abx_exchange_pending(x) > s->a->most_pending)
             s->a->most_pending = abx_exchange_pending(x);
-        if (!go)
+        if (!go) {
+            if (s->a->on_full)
+                s->a->on_full(s->a->full_data);
             return;
+        }
     }
     abx_exchange_end(x);
 }

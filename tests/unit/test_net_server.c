@@ -9,6 +9,7 @@
 typedef struct peer {
     app *a;
     int fd;
+    int server_fd; /* the server's end of a pair */
     char *got;
     size_t len;
     bool eof, reset;
@@ -21,7 +22,7 @@ static peer connect_pair(app *a)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     assert_int_equal(abx_http_server_adopt(a->server, pair[0], app_gone, a, &err), 0);
-    return (peer){.a = a, .fd = pair[1], .got = abx_alloc(1)};
+    return (peer){.a = a, .fd = pair[1], .server_fd = pair[0], .got = abx_alloc(1)};
 }
 
 static peer connect_tcp(app *a, int port)
@@ -696,6 +697,33 @@ static void test_stream_backpressure(void **state)
     app_close(&a);
 }
 
+static void read_all(void *data)
+{
+    peer_read(data);
+}
+
+/* The peer makes room right after the writer was told to hold: all that waits goes out at once, and the writer must be
+ * told although no event of the socket will come. */
+static void test_room_in_the_same_turn(void **state)
+{
+    (void)state;
+    app a;
+    const int room = 4 * 1024 * 1024;
+
+    app_open(&a, NULL);
+    peer p = connect_pair(&a);
+    assert_int_equal(setsockopt(p.server_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    a.on_full = read_all;
+    a.full_data = &p;
+    say(&p, "GET /stream?n=50000000 HTTP/1.0\r\n\r\n");
+    for (int i = 0; i < 1000 && !p.eof; i++)
+        turns(&p, 1);
+    assert_true(p.eof);
+    assert_true(p.len > 50000000);
+    peer_close(&p);
+    app_close(&a);
+}
+
 /* 50 MB to a handler that pauses: the bytes wait in the socket. */
 static void test_upload_backpressure(void **state)
 {
@@ -804,6 +832,7 @@ int main(void)
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_sse),
         cmocka_unit_test(test_stream_backpressure),
+        cmocka_unit_test(test_room_in_the_same_turn),
         cmocka_unit_test(test_upload_backpressure),
         cmocka_unit_test(test_unread_body),
         cmocka_unit_test(test_close_in_the_middle),

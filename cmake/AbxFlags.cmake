@@ -34,7 +34,7 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
 endif()
 
 # OPENSSL_init_ssl: see src/net/http_ssl_init.c
-target_link_options(abx_flags INTERFACE -Wl,--wrap=OPENSSL_init_ssl
+target_link_options(abx_flags INTERFACE -Wl,--wrap=OPENSSL_init_ssl,--wrap=OPENSSL_cpuid_setup
     -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 check_linker_flag(C -Wl,-z,pack-relative-relocs ABX_HAS_PACK_RELATIVE_RELOCS)
 if(ABX_HAS_PACK_RELATIVE_RELOCS)

@@ -17,6 +17,7 @@ typedef struct creation {
     abx_host *host;
     abx_call *call; /* NULL once it is gone */
     char *provider;
+    bool tied;             /* it ends with the caller */
     char *key;             /* of the entry that we write; also the id that we propose */
     char *holder;          /* key of the entry that stands in the way */
     char *holder_provider; /* … and its provider */
@@ -89,7 +90,8 @@ static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, vo
     } else if (*result) {
         yyjson_mut_val *root = yyjson_mut_doc_get_root(*result);
         const char *id = yyjson_mut_get_str(yyjson_mut_obj_get(root, "id"));
-        if (rc == 0 && id)
+        /* A tied sandbox ends with this process: its entry, written with the id, is as good as complete. */
+        if (rc == 0 && id && !(k->tied && strcmp(id, k->key) == 0))
             rc = abx_ledger_complete(ledger, k->key, id, NULL, &why);
         abx_mut_str(*result, root, "provider", k->provider);
     }
@@ -111,6 +113,7 @@ static int write_entry(creation *k, abx_error **err)
     ABX_AUTO_FREE char *profile =
         abx_strdup(abx_config_get(k->host->config, "profile", NULL, NULL));
     abx_ledger_entry e = {.key = k->key,
+                          .id = k->tied ? k->key : NULL,
                           .name = name,
                           .provider = k->provider,
                           .profile = profile,
@@ -267,6 +270,7 @@ int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, ab
     k->host = host;
     k->call = call;
     k->provider = abx_strdup(provider_id);
+    k->tied = abx_json_bool(abx_call_params(call), "tied", false);
     k->key = abx_alloc(ABX_ID_LEN + 1);
     abx_random_id(k->key, ABX_ID_LEN);
     int rc = try_create(k, err);

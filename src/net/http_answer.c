@@ -221,7 +221,7 @@ int abx_exchange_write(abx_exchange *x, const void *bytes, size_t n)
         int len = snprintf(size, sizeof size, "%zx\r\n", n);
         struct iovec pieces[3] = {abx__piece(size, (size_t)len), abx__piece(bytes, n),
                                   abx__piece("\r\n", 2)};
-        abx__conn_send(c, pieces, 3);
+        abx__conn_send_soon(c, pieces, 3);
     } else {
         struct iovec piece = abx__piece(bytes, n);
         abx__conn_send(c, &piece, 1);
@@ -256,7 +256,7 @@ void abx_exchange_end(abx_exchange *x)
         return;
     if (x->chunked && !c->dead) {
         struct iovec piece = abx__piece("0\r\n\r\n", 5);
-        abx__conn_send(c, &piece, 1);
+        abx__conn_send_soon(c, &piece, 1);
     }
     if (x->out_left > 0 && !x->no_body)
         abx__conn_kill(c, true); /* shorter than announced: the peer must not take it for whole */
@@ -291,6 +291,7 @@ void abx_exchange_reply(abx_exchange *x, int status, const char *type, const voi
 
 void abx_exchange_abort(abx_exchange *x)
 {
+    abx__conn_flush(x->conn); /* what was answered before belongs to the peer */
     abx__conn_kill(x->conn, true);
 }
 

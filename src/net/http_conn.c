@@ -164,7 +164,22 @@ void abx__conn_send(abx__conn *c, const struct iovec *pieces, int count)
     }
 }
 
-static void conn_flush(abx__conn *c)
+/* Small pieces that one turn of the loop makes go out together, right before it waits: one system call and one
+ * wake-up of the peer instead of one each. */
+void abx__conn_send_soon(abx__conn *c, const struct iovec *pieces, int count)
+{
+    size_t total = abx__conn_backlog(c);
+    for (int i = 0; i < count; i++)
+        total += pieces[i].iov_len;
+    if (total > ABX__SMALL_WRITE) {
+        abx__conn_send(c, pieces, count);
+        return;
+    }
+    for (int i = 0; i < count && !c->dead; i++)
+        abx__conn_queue(c, pieces[i].iov_base, pieces[i].iov_len);
+}
+
+void abx__conn_flush(abx__conn *c)
 {
     size_t n = abx__conn_backlog(c);
 
@@ -245,7 +260,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
         abx__conn_kill(c, false);
     } else {
         if (events & UV_WRITABLE)
-            conn_flush(c);
+            abx__conn_flush(c);
         if (events & UV_READABLE)
             conn_read(c);
         else if (events & UV_DISCONNECT)
@@ -367,7 +382,7 @@ static bool settle_step(abx__conn *c)
     if (c->dead)
         return false;
     if (abx__conn_backlog(c) && !(c->mask & UV_WRITABLE)) {
-        conn_flush(c);
+        abx__conn_flush(c);
         if (c->dead)
             return false;
         /* The peer has just made room: with nothing left to send no event would tell the writer. */

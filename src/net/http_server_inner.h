@@ -27,6 +27,7 @@
 
 enum {
     ABX__SCRATCH_SIZE = 64 * 1024, /* one read */
+    ABX__SMALL_WRITE = 2048, /* pieces of an answer below this are gathered until the loop waits */
     ABX__HIGH_MARK = 256 * 1024,  /* bytes that wait for a peer before the writer is told to hold */
     ABX__LOW_MARK = 64 * 1024,    /* and when it may go on */
     ABX__KEEP_OUT = 16 * 1024,    /* a larger queue is given back when it is empty */
@@ -189,6 +190,8 @@ void abx__conn_pend(abx__conn *c);             /* settle before the loop waits *
 void abx__conn_settle(abx__conn *c);           /* c may be gone afterwards */
 /* Send these pieces, or keep what the kernel does not take. */
 void abx__conn_send(abx__conn *c, const struct iovec *pieces, int count);
+void abx__conn_send_soon(abx__conn *c, const struct iovec *pieces, int count);
+void abx__conn_flush(abx__conn *c);
 void abx__conn_queue(abx__conn *c, const void *bytes, size_t n); /* keep for the next send */
 static inline size_t abx__conn_backlog(const abx__conn *c)
 {

@@ -10,10 +10,14 @@
 int __real_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 int __wrap_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 
+/* Left out before main, see cmake/openssl_cpuid.c. */
+void __real_OPENSSL_cpuid_setup(void);
+
 int __wrap_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *settings)
 {
     if (options & OPENSSL_INIT_ENGINE_ALL_BUILTIN)
         return 1;
+    __real_OPENSSL_cpuid_setup();
     /* The configuration of the machine's OpenSSL may load modules from anywhere. */
     return __real_OPENSSL_init_ssl(options | OPENSSL_INIT_NO_LOAD_CONFIG, settings);
 }

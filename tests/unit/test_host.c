@@ -1,6 +1,8 @@
 /* The host: parameters, gate, names and prefixes, choice of the provider. Create, ledger and gc: test_host_ledger.c */
 #include "host_rig.h"
 
+#include "host/host_private.h"
+
 #define OK ABX_ERR_COUNT
 
 static void gate_refuses_before_the_adapter_sees_anything(void **state)
@@ -163,7 +165,13 @@ static void sandbox_that_is_still_being_made_is_busy(void **state)
 {
     host_rig r;
     host_rig_open(&r);
-    add_entry(&r, "aaaabbbbcccc1111", "new", "fake", false);
+    char key[] = "aaaabbbbcccc1111", name[] = "new", provider[] = "fake";
+    abx_ledger_entry e = {.key = key, .name = name, .provider = provider};
+    abx_ledger *ledger = NULL;
+    abx__host_self_identity(&e); /* its maker lives: it is us */
+    assert_int_equal(abx_ledger_open(r.home, &ledger, NULL), 0);
+    assert_int_equal(abx_ledger_begin(ledger, &e, NULL, NULL), 0);
+    abx_ledger_free(ledger);
     assert_int_equal(host_on(&r, ABX_OP_SANDBOX_INFO, "new"), ABX_ERR_CONFLICT);
     host_rig_close(&r);
 }

@@ -3,7 +3,7 @@
 #                            with other names are shared by all of them
 #     tests/capi/test_*.c    cmocka, linked to libabx.so alone
 #     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent is linked to
-#                            the adapters and what is below them
+#                            the adapters and what is below them, envd_serve to local and below
 #     tests/bench/*.c        bench programs, linked to every area
 #     tests/fuzz/fuzz_*.c    libFuzzer targets, linked to every area
 
@@ -57,6 +57,7 @@ foreach(_source IN LISTS _helpers)
     abx_program(${_source} e2e abx_flags Threads::Threads ${CMAKE_DL_LIBS})
 endforeach()
 target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the house inside, as libabx will be
+target_link_libraries(envd_serve PRIVATE abx_local)
 
 if(ABX_BENCH)
     file(GLOB _bench CONFIGURE_DEPENDS tests/bench/*.c)

@@ -58,6 +58,8 @@ static void check_unset(const char *text, size_t n, const char *key, size_t valu
     abx__config_forget_files(&after);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data;

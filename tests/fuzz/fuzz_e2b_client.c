@@ -88,6 +88,8 @@ static void run(world *w, abx_envd_client *client, const char *method, const cha
         uv_run(&w->loop, UV_RUN_ONCE);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 1 || n > 65536)

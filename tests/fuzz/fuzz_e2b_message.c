@@ -55,6 +55,8 @@ static void event(bool output, abx_e2b_codec codec, const uint8_t *bytes, size_t
     }
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 2)

@@ -34,6 +34,8 @@ static int run(const uint8_t *data, size_t size, size_t step, sum *s)
     return rc;
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sum whole = {0}, pieces = {0};

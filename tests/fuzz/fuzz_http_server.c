@@ -82,6 +82,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return abx_http_server_open(&loop, &options, on_request, NULL, &server, NULL);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int pair[2];

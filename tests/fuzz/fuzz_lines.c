@@ -55,6 +55,8 @@ static void try_tail(const uint8_t *data, size_t size, size_t step)
     ABX_CHECK(all.len == size && (size == 0 || memcmp(all.data, data, size) == 0));
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t whole = 0, pieces = 0;

@@ -103,7 +103,7 @@ static void get_send(void *file, int64_t offset, int64_t length)
 {
     ABX_CHECK(offset >= 0 && length >= 0 && offset + length <= 10);
     reading *r = file;
-    (void)abx_e2b_get_bytes(r->get, "0123456789" + offset, (size_t)length);
+    (void)abx_e2b_get_bytes(r->get, &"0123456789"[offset], (size_t)length);
     abx_e2b_get_end(r->get);
 }
 
@@ -156,6 +156,8 @@ static void turn(int fd)
     while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
         ;
 }
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

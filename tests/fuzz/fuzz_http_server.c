@@ -74,6 +74,8 @@ static void turn(int fd)
         ;
 }
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     static const abx_http_server_options options = {.max_head_bytes = 4096, .max_headers = 20};

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "wire/envelope.h"
 
-#define HEAD            5
-#define FLAG_COMPRESSED 1
-#define FLAG_END        2
+#define HEAD ABX_ENVELOPE_HEAD
 
 struct abx__envd_stream {
     const abx__envd_stream_spec *spec;
@@ -137,13 +136,13 @@ static void read_envelope(abx__envd_job *job, const uint8_t *bytes, size_t n)
 {
     abx__envd_stream *s = job->stream;
     uint8_t flags = s->head[0];
-    if (flags & FLAG_COMPRESSED)
+    if (flags & ABX_ENVELOPE_COMPRESSED)
         give_up(job, abx__envd_bad_answer(job->client,
                                           "a message is compressed, which was not offered"));
-    else if (flags & ~(FLAG_COMPRESSED | FLAG_END))
+    else if (flags & ~(ABX_ENVELOPE_COMPRESSED | ABX_ENVELOPE_END))
         give_up(job,
                 abx__envd_bad_answer(job->client, "a message has the unknown flags 0x%02x", flags));
-    else if (flags & FLAG_END)
+    else if (flags & ABX_ENVELOPE_END)
         read_end(job, bytes, n);
     else
         read_message(job, bytes, n);
@@ -165,8 +164,7 @@ static size_t take_head(abx__envd_job *job, const uint8_t *bytes, size_t n)
     if (s->head_len < HEAD)
         return k;
     s->has_head = true;
-    s->want =
-        (size_t)s->head[1] << 24 | (size_t)s->head[2] << 16 | (size_t)s->head[3] << 8 | s->head[4];
+    s->want = abx_envelope_length(s->head);
     if (s->want > ABX__ENVD_MAX_MESSAGE)
         give_up(job, abx__envd_stamp(job->client, job->main,
                                      abx_error_new(ABX_ERR_TOO_LARGE,
@@ -268,9 +266,7 @@ static int put_envelope(abx_envd_client *c, abx_e2b_msg msg, yyjson_mut_doc *doc
     if (abx_buf_add(out, head, HEAD) < 0 ||
         abx_e2b_encode_mut(msg, c->codec, yyjson_mut_doc_get_root(doc), out, err) < 0)
         return -1;
-    size_t n = out->len - from - HEAD;
-    for (int i = 0; i < 4; i++)
-        out->data[from + 1 + (size_t)i] = (uint8_t)(n >> (24 - 8 * i));
+    abx_envelope_head(out->data + from, 0, (uint32_t)(out->len - from - HEAD));
     return 0;
 }
 

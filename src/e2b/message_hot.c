@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "wire/base64.h"
+#include "wire/envelope.h"
 
-#define HEAD 5 /* of an envelope: flags, length */
+#define HEAD ABX_ENVELOPE_HEAD
 
 /* Where the bytes stand: three nested fields, or three nested members. */
 typedef struct shape {
@@ -26,15 +27,6 @@ static const shape inputs[] = {
 };
 static const char json_tail[] = "\"}}}";
 
-static void put_head(uint8_t *to, size_t n)
-{
-    to[0] = 0;
-    to[1] = (uint8_t)(n >> 24);
-    to[2] = (uint8_t)(n >> 16);
-    to[3] = (uint8_t)(n >> 8);
-    to[4] = (uint8_t)n;
-}
-
 /* tag + length, in front of n bytes that are to come. */
 static size_t put_field(uint8_t *to, uint32_t number, size_t n)
 {
@@ -52,7 +44,7 @@ static int put_proto(const shape *s, const void *bytes, size_t n, abx_buf *out)
     uint8_t *to = abx_buf_room(out, HEAD + whole);
     if (!to)
         return -1;
-    put_head(to, whole);
+    abx_envelope_head(to, 0, (uint32_t)whole);
     to += HEAD;
     memcpy(to, a, a_len);
     memcpy(to + a_len, b, b_len);
@@ -70,7 +62,7 @@ static int put_json(const shape *s, const void *bytes, size_t n, abx_buf *out)
     uint8_t *to = abx_buf_room(out, HEAD + whole);
     if (!to)
         return -1;
-    put_head(to, whole);
+    abx_envelope_head(to, 0, (uint32_t)whole);
     memcpy(to + HEAD, s->json, before);
     abx_base64_encode(bytes, n, (char *)to + HEAD + before, ABX_BASE64_STANDARD, true);
     memcpy(to + HEAD + before + text, json_tail, after);

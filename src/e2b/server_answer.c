@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/envelope.h"
+
 typedef struct code_row {
     const char *name;
     int status;
@@ -139,15 +141,6 @@ static void unary_lines(const abx_e2b_call *c, abx__lines *l)
     abx__lines_add(l, "Accept-Encoding: gzip");
 }
 
-static void set_envelope(uint8_t *at, uint8_t flags, size_t n)
-{
-    at[0] = flags;
-    at[1] = (uint8_t)(n >> 24);
-    at[2] = (uint8_t)(n >> 16);
-    at[3] = (uint8_t)(n >> 8);
-    at[4] = (uint8_t)n;
-}
-
 /* Memory of a huge message is not kept. */
 static void out_reset(abx_e2b_server *s)
 {
@@ -159,8 +152,8 @@ static void out_reset(abx_e2b_server *s)
 
 static int put_envelope(abx_e2b_call *c, uint8_t flags, const void *bytes, size_t n)
 {
-    uint8_t head[5];
-    set_envelope(head, flags, n);
+    uint8_t head[ABX_ENVELOPE_HEAD];
+    abx_envelope_head(head, flags, (uint32_t)n);
     abx_buf *out = &c->server->out;
     out_reset(c->server);
     ABX_CHECK(abx_buf_add(out, head, sizeof(head)) == 0 && abx_buf_add(out, bytes, n) == 0);
@@ -278,7 +271,7 @@ void abx_e2b_answer(abx_e2b_call *c, yyjson_mut_val *tree)
         return;
     }
     if (c->is_stream) {
-        set_envelope(out->data, 0, out->len - 5);
+        abx_envelope_head(out->data, 0, (uint32_t)(out->len - ABX_ENVELOPE_HEAD));
         stream_head(c);
         (void)abx_exchange_write(c->x, out->data, out->len);
         put_stream_end(c, NULL);
@@ -364,7 +357,7 @@ int abx_e2b_send(abx_e2b_call *c, yyjson_mut_val *tree)
         return 1;
     }
     abx_buf *out = &c->server->out;
-    set_envelope(out->data, 0, out->len - 5);
+    abx_envelope_head(out->data, 0, (uint32_t)(out->len - ABX_ENVELOPE_HEAD));
     stream_head(c);
     c->last_ms = uv_now(c->server->loop);
     return abx_exchange_write(c->x, out->data, out->len);

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "wire/envelope.h"
+
 abx_e2b_method abx_e2b_call_method(const abx_e2b_call *c)
 {
     return c->method;
@@ -147,11 +149,6 @@ static void run_message(abx_e2b_call *c, const uint8_t *bytes, size_t n, bool pa
         run(c, d);
 }
 
-static uint32_t frame_len(const uint8_t *head)
-{
-    return (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
-}
-
 /* The body of a server stream: exactly one message, and maybe an end-stream envelope. */
 static void on_stream_body(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
 {
@@ -163,7 +160,7 @@ static void on_stream_body(abx_exchange *x, const uint8_t *bytes, size_t n, void
     size_t at = 0;
     while (at < n) {
         size_t left = n - at;
-        size_t len = left >= 5 ? frame_len(bytes + at) : 0;
+        size_t len = left >= 5 ? abx_envelope_length(bytes + at) : 0;
         if (left < 5 || len > left - 5) {
             abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT,
                          "protocol error: promised %zu bytes in enveloped message, got %zu bytes",
@@ -259,7 +256,7 @@ void abx__call_feed(abx_e2b_call *c)
     size_t at = 0;
     while (c->live && !c->paused && c->in.len - at >= 5) {
         const uint8_t *head = c->in.data + at;
-        size_t len = frame_len(head);
+        size_t len = abx_envelope_length(head);
         if (len > ABX__MAX_MESSAGE) {
             let_go(c);
             abx_e2b_fail(c, ABX_E2B_CODE_RESOURCE_EXHAUSTED,
@@ -282,7 +279,7 @@ void abx__call_feed(abx_e2b_call *c)
         let_go(c);
         abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT,
                      "protocol error: promised %zu bytes in enveloped message, got %zu bytes",
-                     c->in.len >= 5 ? (size_t)frame_len(c->in.data) : (size_t)0, got);
+                     c->in.len >= 5 ? abx_envelope_length(c->in.data) : (size_t)0, got);
         return;
     }
     c->half_told = true;

@@ -18,11 +18,6 @@ void abx_envelope_decoder_clear(abx_envelope_decoder *d)
     d->head_len = 0;
 }
 
-static size_t length_of(const uint8_t *head)
-{
-    return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
-}
-
 static int too_large(abx_envelope_decoder *d, abx_error **err)
 {
     d->failed = 1;
@@ -35,7 +30,7 @@ static int too_large(abx_envelope_decoder *d, abx_error **err)
 static size_t continue_message(abx_envelope_decoder *d, const uint8_t *at, size_t n,
                                const uint8_t **bytes)
 {
-    size_t want = length_of(d->head) - d->part.len;
+    size_t want = abx_envelope_length(d->head) - d->part.len;
     size_t take = n < want ? n : want;
 
     if (d->part.len == 0 && take == want) {
@@ -69,12 +64,12 @@ int abx_envelope_decoder_feed(abx_envelope_decoder *d, const void *bytes, size_t
         at += take_head(d, at, (size_t)(end - at));
         if (d->head_len < ABX_ENVELOPE_HEAD)
             break;
-        if (length_of(d->head) > d->max)
+        if (abx_envelope_length(d->head) > d->max)
             return too_large(d, err);
         at += continue_message(d, at, (size_t)(end - at), &message);
         if (!message)
             break;
-        size_t len = length_of(d->head);
+        size_t len = abx_envelope_length(d->head);
         d->head_len = 0;
         stop = d->on_message(d->head[0], message, len, d->user);
         abx_buf_reset(&d->part);

@@ -23,6 +23,12 @@ static inline void abx_envelope_head(uint8_t head[ABX_ENVELOPE_HEAD], uint8_t fl
     head[4] = (uint8_t)n;
 }
 
+/* Bytes of message that follow this head. */
+static inline size_t abx_envelope_length(const uint8_t head[ABX_ENVELOPE_HEAD])
+{
+    return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+}
+
 /* One whole message; bytes are valid during the call. Return 0 to go on, 1 to stop: feed returns then, and
  * what it did not use yet is told by *used. */
 typedef int (*abx_on_envelope)(uint8_t flags, const uint8_t *bytes, size_t n, void *user);

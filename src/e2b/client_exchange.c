@@ -107,6 +107,10 @@ static void collect(abx__envd_exchange *x, const uint8_t *bytes, size_t n)
         size_t room = x->body.max - x->body.len;
         if (room > 0 && abx_buf_add(&x->body, bytes, room < n ? room : n) < 0)
             return;
+        if (!x->cut) { /* nothing of the rest is used, and it may never end */
+            x->cut = true;
+            abx_http_cancel(x->transfer);
+        }
     } else if (!x->too_large) {
         x->too_large = true;
         abx_http_cancel(x->transfer);
@@ -144,7 +148,7 @@ static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
 {
     abx__envd_exchange *x = data;
     x->transfer = NULL;
-    x->hooks->end(x, err);
+    x->hooks->end(x, x->cut ? NULL : err);
     exchange_free(x);
 }
 

@@ -101,6 +101,7 @@ struct abx__envd_exchange {
     int status;     /* 0: no answer yet */
     bool good;      /* 200, the expected type, not encoded */
     bool too_large; /* a good answer over its limit */
+    bool cut;       /* another answer whose body we ended at its limit: end() gets no error */
     char *content_type, *request_id, *encoding, *retry_after;
     abx_buf body; /* collected */
 };

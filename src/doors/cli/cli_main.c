@@ -94,6 +94,7 @@ int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters)
     abx_fd_fill_standard(&stdin_closed);
     /* A reader that goes away is an answer of write, not the end of this process: what runs is ended first. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* likewise a file that may not grow (ulimit -f): EFBIG */
     abx_args args;
     abx_error *err = NULL;
     if (abx_args_parse(argc, argv, &args, &err) < 0) {

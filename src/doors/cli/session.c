@@ -22,8 +22,10 @@ int abx_process_code(yyjson_val *result)
         int number = abx_signal_number(sig);
         return number > 0 ? 128 + number : 137;
     }
+    if (!yyjson_obj_get(result, "exitCode"))
+        return -1;
     int64_t code = abx_json_int(result, "exitCode", -1);
-    return code < 0 ? -1 : (int)(code & 0xff);
+    return code < 0 ? 255 : (int)(code & 0xff); /* below 0: an end without a name, no success */
 }
 
 /* --- output -------------------------------------------------------------------------------------------- */

@@ -12,6 +12,10 @@
 #include "base/mem.h"
 #include "doors/cli/safe_place.h"
 
+/* Folders that one stream may hold: each is kept until the end, and a hostile stream has no end. */
+#define MAX_FOLDERS      ((size_t)1000 * 1000)
+#define MAX_FOLDER_BYTES ((size_t)64 * 1024 * 1024) /* of all their names */
+
 /* The mode and time of a folder, set when everything in it is there. */
 typedef struct folder {
     char *name;
@@ -23,7 +27,7 @@ typedef struct unpacker {
     const abx_tar_unpack_options *o;
     struct archive *archive;
     folder *folders;
-    size_t count, cap;
+    size_t count, cap, name_bytes;
     int64_t *files, *bytes;
     abx_error **err;
 } unpacker;
@@ -63,14 +67,18 @@ static struct timespec time_of(struct archive_entry *e)
     return (struct timespec){archive_entry_mtime(e), archive_entry_mtime_nsec(e)};
 }
 
-static void remember(unpacker *u, const char *name, struct archive_entry *e)
+static int remember(unpacker *u, const char *name, struct archive_entry *e)
 {
+    u->name_bytes += strlen(name) + 1;
+    if (u->count == MAX_FOLDERS || u->name_bytes > MAX_FOLDER_BYTES)
+        return abx_fail(u->err, ABX_ERR_TOO_LARGE, "the tar stream holds too many folders");
     if (u->count == u->cap) {
         u->cap = u->cap ? u->cap * 2 : 64;
         u->folders = abx_realloc(u->folders, u->cap * sizeof *u->folders);
     }
     u->folders[u->count++] =
         (folder){abx_strdup(name), (mode_t)(archive_entry_perm(e) & 0777), time_of(e)};
+    return 0;
 }
 
 /* Deepest last seen first, so that a folder without the right to write is closed after its contents. */
@@ -141,8 +149,7 @@ static int make_folder(unpacker *u, int dir, const char *base, const char *name,
     if (fd < 0)
         return fail_name(u, name);
     (void)fchmod(fd, (archive_entry_perm(e) & 0777) | 0700); /* for now; the real mode comes last */
-    remember(u, name, e);
-    return 0;
+    return remember(u, name, e);
 }
 
 static int make_symlink(unpacker *u, int dir, const char *base, const char *name,
@@ -195,9 +202,7 @@ static int make_entry(unpacker *u, struct archive_entry *e)
         return raw ? -1 : abx_fail(u->err, ABX_ERR_FILE, "an entry of the stream has no name");
     mode_t type = archive_entry_filetype(e);
     if (!name[0]) { /* the folder itself */
-        if (type == AE_IFDIR && u->o->with_root)
-            remember(u, name, e);
-        return 0;
+        return type == AE_IFDIR && u->o->with_root ? remember(u, name, e) : 0;
     }
     const char *base = NULL;
     ABX_AUTO_FD dir = abx_safe_parent(u->o->root, name, true, &base);

@@ -207,7 +207,7 @@ static int make_request(starting *s, const abx_local_spec *spec, abx_error **err
 int abx_starter_create(abx_local *local, const abx_local_spec *spec, abx_local_created_cb cb,
                        void *data, abx_error **err)
 {
-    int ends[2];
+    int ends[2] = {-1, -1};
     starting *s = ABX_NEW(starting);
     s->local = local;
     s->cb = cb;

@@ -295,6 +295,18 @@ static void name_that_a_dead_maker_left_is_free(void **state)
     host_rig_close(&r);
 }
 
+static void sandbox_that_a_dead_maker_left_can_be_named(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    add_unfinished(&r, "aaaabbbbcccc1111", "n", 1);
+    put_box(&rig_fake, "aaaabbbbcccc1111");
+    assert_int_equal(host_on(&r, ABX_OP_SANDBOX_KILL, "n"), OK);
+    assert_null(box_of(&rig_fake, "aaaabbbbcccc1111"));
+    assert_int_equal(ledger_size(r.home), 0);
+    host_rig_close(&r);
+}
+
 static void create_that_waits_for_an_answer_can_be_cancelled(void **state)
 {
     host_rig r;
@@ -555,6 +567,7 @@ int main(void)
         cmocka_unit_test(holder_whose_provider_cannot_be_reached_is_an_error),
         cmocka_unit_test(name_that_is_being_taken_right_now_is_a_conflict),
         cmocka_unit_test(name_that_a_dead_maker_left_is_free),
+        cmocka_unit_test(sandbox_that_a_dead_maker_left_can_be_named),
         cmocka_unit_test(create_that_waits_for_an_answer_can_be_cancelled),
         cmocka_unit_test(list_forgets_what_is_gone),
         cmocka_unit_test(list_with_a_filter_forgets_nothing),

@@ -1,12 +1,21 @@
 /* abx: the program. Which adapters there are is said by the registry; everything else is the command line's. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "adapters/registry.h"
 #include "doors/cli/cli.h"
 #include "local/local.h"
 
+/* A umask that takes the owner's own rights away would make files that we cannot open again. */
+static void keep_owner_rights(void)
+{
+    mode_t mask = umask(0);
+    umask(mask & 077);
+}
+
 int main(int argc, char **argv)
 {
+    keep_owner_rights();
     /* Not a verb: how a parent that holds secrets or threads has the first process of a sandbox made. */
     if (argc == 2 && strcmp(argv[1], "__local-start") == 0)
         return abx_local_starter_main();

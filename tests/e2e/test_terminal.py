@@ -103,8 +103,8 @@ def test_term_is_passed_on(shared, box, terminal):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda s: s.name)
 def test_the_terminal_is_restored_after_a_signal(shared, box, terminal, sig):
-    marker = f"ptysig{sig.value}"
-    t = terminal(shared, "exec", "-it", box, "--", "sh", "-c", f": {marker}; echo up; sleep 1000")
+    marker = f"0.0471{sig.value}"
+    t = terminal(shared, "exec", "-it", box, "--", "sh", "-c", f"echo up; exec sleep 1000 {marker}")
     t.expect("up")
     wait_for(t.is_raw)
     t.process.send_signal(sig)

@@ -88,18 +88,31 @@ static bool is_wide(uint32_t c)
            (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd);
 }
 
+/* The character of n bytes at p; n <= 1: the byte itself. */
+static uint32_t utf8_char(const uint8_t *p, int n)
+{
+    if (n <= 1)
+        return p[0];
+    uint32_t c = p[0] & (0xffU >> (n + 1));
+    for (int i = 1; i < n; i++)
+        c = c << 6 | (p[i] & 0x3f);
+    return c;
+}
+
+/* Marks that turn the direction of what follows, so that a text looks like another one. */
+static bool is_direction(uint32_t c)
+{
+    return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
+
 size_t abx_utf8_columns(const char *s)
 {
     const uint8_t *p = (const uint8_t *)s;
     size_t left = strlen(s), columns = 0;
     while (left > 0) {
         int n = utf8_step(p, left);
-        uint32_t c = p[0];
-        if (n > 1) {
-            c = p[0] & (0xffU >> (n + 1));
-            for (int i = 1; i < n; i++)
-                c = c << 6 | (p[i] & 0x3f);
-        }
+        uint32_t c = utf8_char(p, n);
         if (n <= 0)
             n = 1;
         columns += is_zero_width(c) ? 0 : is_wide(c) ? 2 : 1;
@@ -127,6 +140,8 @@ char *abx_printable(const char *s)
                      : p[i] == '\r' ? abx_buf_add_str(&out, "\\r")
                                     : abx_buf_addf(&out, "\\x%02x", p[i]);
             n = (int)bytes;
+        } else if (n > 1 && is_direction(utf8_char(p, n))) {
+            rc = abx_buf_addf(&out, "\\u%04x", (unsigned)utf8_char(p, n));
         } else {
             rc = abx_buf_add(&out, p, (size_t)n);
         }

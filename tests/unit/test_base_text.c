@@ -119,6 +119,12 @@ static void printable_shows_what_would_move_the_cursor(void **state)
         {"\xc2\xa0", "\xc2\xa0"},
         {"\xff\xc3", "\\xff\\xc3"},
         {"\xe4\xb8", "\\xe4\\xb8"},
+        {"a\xe2\x80\xae"
+         "b",
+         "a\\u202eb"},
+        {"\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f", "\\u061c\\u200e\\u200f"},
+        {"\xe2\x80\xaa\xe2\x81\xa6\xe2\x81\xa9", "\\u202a\\u2066\\u2069"},
+        {"\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xaa", "\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xaa"},
         {"", ""},
     };
     for (size_t i = 0; i < ABX_COUNT(rows); i++) {

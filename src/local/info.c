@@ -1,5 +1,9 @@
 /* The sandbox object, as all doors show it. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "local/create.h"
 #include "local/folder.h"
@@ -27,12 +31,43 @@ static void add_layers(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
         abx_mut_str(d, isolation, "upper", s->upper);
 }
 
+typedef struct limit_row {
+    const char *title; /* in /proc/PID/limits */
+    const char *name;
+    uint64_t from; /* told where the hard limit is below this */
+} limit_row;
+
+static const limit_row limit_rows[] = {
+    {"Max processes ", "processes", UINT64_MAX},
+    {"Max open files ", "openFiles", UINT64_MAX},
+    {"Max cpu time ", "cpuSeconds", UINT64_MAX}, /* of one process */
+    {"Max file size ", "fileBytes", UINT64_MAX},
+    {"Max address space ", "addressSpaceBytes", UINT64_MAX},
+    {"Max data size ", "dataBytes", UINT64_MAX},
+    {"Max stack size ", "stackBytes", 8u << 20},
+};
+
+/* The hard limit behind the title: "Max cpu time    SOFT    HARD    seconds". UINT64_MAX: none. */
+static uint64_t hard_limit(const char *text, const char *title)
+{
+    unsigned long long hard;
+    const char *at = strstr(text, title);
+    return at && sscanf(at + strlen(title), " %*s %llu", &hard) == 1 ? hard : UINT64_MAX;
+}
+
+/* As the kernel tells them of pid 1: a caller's low hard limits hold in its sandbox too. */
 static void add_limits(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
 {
     yyjson_mut_val *limits = abx_mut_obj(d, o, "limits");
-    if (!(s->weakened & ABX_LAYER_BIT(ABX_LAYER_LIMITS))) {
-        abx_mut_int(d, limits, "processes", ABX_MAX_PROCESSES);
-        abx_mut_int(d, limits, "openFiles", ABX_HARD_FILES);
+    ABX_AUTO_FREE char *path = abx_format("/proc/%d/limits", (int)s->pid);
+    ABX_AUTO_BUF text = ABX_BUF(16384);
+    if (abx_read_file(path, text.max, &text, NULL) == 0) {
+        const char *lines = abx_buf_cstr(&text);
+        for (size_t i = 0; i < ABX_COUNT(limit_rows); i++) {
+            uint64_t hard = hard_limit(lines, limit_rows[i].title);
+            if (hard < limit_rows[i].from)
+                abx_mut_int(d, limits, limit_rows[i].name, (int64_t)hard);
+        }
     }
     abx_mut_int(d, limits, "shmBytes", (int64_t)ABX_SHM_BYTES);
 }

@@ -1,10 +1,8 @@
-/* Per-namespace settings and limits: set inside, so that they count this sandbox alone. */
+/* Per-namespace settings and names: set inside, so that they count this sandbox alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,30 +56,4 @@ int abx_set_names(abx_setup *s)
         (s->plan->weaker & ABX_LAYER_BIT(ABX_LAYER_SECCOMP) || (errno != EDQUOT && errno != EPERM)))
         return abx_refused(s, ABX_LAYER_KEYS, "a session keyring");
     return 0;
-}
-
-/* At most `want`, never above what the caller has. */
-static int limit(abx_setup *s, int what, rlim_t soft, rlim_t hard, const char *name)
-{
-    struct rlimit now;
-    if (getrlimit((__rlimit_resource_t)what, &now) < 0)
-        return abx_refused(s, ABX_LAYER_LIMITS, "limit of %s", name);
-    if (hard > now.rlim_max)
-        hard = now.rlim_max;
-    struct rlimit next = {soft < hard ? soft : hard, hard};
-    if (setrlimit((__rlimit_resource_t)what, &next) < 0)
-        return abx_refused(s, ABX_LAYER_LIMITS, "limit of %s", name);
-    return 0;
-}
-
-int abx_set_rlimits(abx_setup *s)
-{
-    /* envd itself may use all that is hard; commands start with ABX_SOFT_FILES (abx_lock_child) */
-    if (limit(s, RLIMIT_CORE, 0, 0, "core dumps") < 0 ||
-        limit(s, RLIMIT_NOFILE, ABX_HARD_FILES, ABX_HARD_FILES, "open files") < 0 ||
-        limit(s, RLIMIT_NPROC, ABX_MAX_PROCESSES, ABX_MAX_PROCESSES, "processes") < 0 ||
-        limit(s, RLIMIT_MSGQUEUE, 819200, 819200, "message queues") < 0 ||
-        limit(s, RLIMIT_MEMLOCK, 8u << 20, 8u << 20, "locked memory") < 0)
-        return -1;
-    return limit(s, RLIMIT_SIGPENDING, 4096, 4096, "pending signals");
 }

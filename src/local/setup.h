@@ -81,6 +81,7 @@ int abx_start_net(abx_setup *s);       /* net_helper.c */
 int abx_join_net(abx_setup *s);
 int abx_set_sysctls(abx_setup *s); /* limits.c */
 int abx_set_names(abx_setup *s);
+int abx_raise_rlimits(abx_setup *s); /* rlimits.c; those that the set-up itself needs */
 int abx_set_rlimits(abx_setup *s);
 int abx_drop_caps(abx_setup *s);   /* caps.c */
 int abx_base_filter(abx_setup *s); /* seccomp.c */

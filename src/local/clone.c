@@ -85,10 +85,9 @@ pid_t abx_clone(abx_setup *setup, abx_plan *plan, int *pidfd, abx_error **err)
         if (pid > 0)
             return (pid_t)pid;
         int e = errno;
-        if (e == EAGAIN || e == ENOMEM)
-            return abx_fail(err, ABX_ERR_QUOTA, "cannot start the sandbox's first process: %s",
-                            strerror(e));
-        const namespace_row *row = find_refused(plan->namespaces, &e);
+        const namespace_row *row = abx_is_shortage(e) ? NULL : find_refused(plan->namespaces, &e);
+        if (abx_is_shortage(e))
+            return abx_shortage_error(err, e, "its first process");
         abx_layer layer = row ? row->layer : ABX_LAYER_USER;
         if (!row || !(plan->weaker & ABX_LAYER_BIT(layer)))
             return abx_layer_error(err, layer, e, "clone");

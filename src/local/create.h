@@ -47,7 +47,11 @@ int abx_upper_choose(abx_local *local, int folder_fd, abx_plan *plan, abx_error 
 void abx_upper_remove(int folder_fd);
 
 /* --- hints.c --- */
-/* Fill *err for a refused layer, with the hint for what is found on this machine. Returns -1. */
+/* Does this errno tell of a limit that is reached, and nothing about the isolation? */
+bool abx_is_shortage(int e);
+/* Fill *err (QUOTA) for such an errno, with a hint. Returns -1. */
+int abx_shortage_error(abx_error **err, int e, const char *step);
+/* Fill *err for a refused layer, with the hint for what is found on this machine; QUOTA for a shortage. Returns -1. */
 int abx_layer_error(abx_error **err, abx_layer layer, int e, const char *step);
 /* The fix to print for a refused layer, or NULL. Caller frees. */
 char *abx_layer_fix(abx_layer layer, int e);

@@ -179,9 +179,29 @@ char *abx_layer_fix(abx_layer layer, int e)
     return fix;
 }
 
+bool abx_is_shortage(int e)
+{
+    return e == EAGAIN || e == ENOMEM;
+}
+
+int abx_shortage_error(abx_error **err, int e, const char *step)
+{
+    ABX_AUTO_ERROR made =
+        abx_error_new(ABX_ERR_QUOTA, "cannot start a local sandbox: %s: %s", step, strerror(e));
+    made->sys_errno = e;
+    abx_hint(&made,
+             e == EAGAIN
+                 ? "too many processes: end some, raise 'ulimit -u', or the limit of this "
+                   "cgroup or container (pids.max)"
+                 : "too little memory: end some processes, or raise the limit of this cgroup");
+    return abx_error_take(err, ABX_TAKE(made));
+}
+
 int abx_layer_error(abx_error **err, abx_layer layer, int e, const char *step)
 {
     const abx_layer_row *row = abx_layer_row_of(layer);
+    if (abx_is_shortage(e))
+        return abx_shortage_error(err, e, step);
     /* A full disk is no matter of isolation; a full count of namespaces is. */
     bool is_disk =
         (e == ENOSPC || e == EDQUOT) && (layer == ABX_LAYER_OVERLAY || layer == ABX_LAYER_USR);

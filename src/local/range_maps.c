@@ -76,6 +76,8 @@ static int start_one(uv_loop_t *loop, abx_range_maps *m, int which, pid_t pid, u
         m->left++;
         return 0;
     }
+    if (abx_is_shortage(why->sys_errno))
+        return abx_shortage_error(err, why->sys_errno, programs[which]);
     abx_fail(err, ABX_ERR_ISOLATION, "layer 'range' is refused: %s", abx_error_text(why));
     return abx_hint(err, "sudo apt install uidmap; or go on with one id: --allow-weaker range");
 }

@@ -12,13 +12,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "local/create.h"
 #include "local/descriptors.h"
 #include "local/envd/envd.h"
 
 int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...)
 {
     int e = errno;
-    if (s->plan->weaker & ABX_LAYER_BIT(layer)) {
+    /* a shortage is no reason to go on without a layer */
+    if ((s->plan->weaker & ABX_LAYER_BIT(layer)) && !abx_is_shortage(e)) {
         s->report.weakened |= ABX_LAYER_BIT(layer);
         return 0;
     }

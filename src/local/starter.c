@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "local/create.h"
 #include "local/starter_message.h"
 #include "net/child.h"
 
@@ -185,9 +186,14 @@ static int start_program(starting *s, int theirs, abx_error **err)
         .on_exit = on_child_end,
         .data = s,
     };
-    int rc = abx_child_start(s->local->loop, &options, &s->child, err);
-    if (rc < 0)
-        abx_wrap(err, "cannot start a local sandbox");
+    ABX_AUTO_ERROR why = NULL;
+    int rc = abx_child_start(s->local->loop, &options, &s->child, &why);
+    if (rc < 0 && abx_is_shortage(why->sys_errno)) {
+        abx_shortage_error(err, why->sys_errno, "the program that makes it");
+    } else if (rc < 0) {
+        abx_wrap(&why, "cannot start a local sandbox");
+        abx_error_take(err, ABX_TAKE(why));
+    }
     abx_words_free(words);
     abx_words_free(env);
     return rc;

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "wire/base64.h"
 
 #define MAX_HEADERS 16
@@ -81,6 +82,14 @@ static bool has_type(const abx__envd_exchange *x)
     return strncasecmp(type, x->answer_type, n) == 0 && strchr("; \t", type[n]);
 }
 
+/* A length that nobody can count to says nothing, and a cut answer would pass for a whole one. */
+static bool length_fits(const abx_http_headers *headers)
+{
+    const char *length = abx_http_headers_get(headers, "Content-Length");
+    uint64_t n;
+    return !length || abx_parse_uint(length, INT64_MAX, &n) == 0;
+}
+
 static void on_head(abx_http_transfer *t, int status, const abx_http_headers *headers, void *data)
 {
     abx__envd_exchange *x = data;
@@ -92,10 +101,13 @@ static void on_head(abx_http_transfer *t, int status, const abx_http_headers *he
     if (!x->request_id)
         x->request_id = copy_header(headers, "X-Trace-Id");
     bool encoded = x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0;
-    x->good = status == 200 && !encoded && has_type(x);
+    x->no_length = !length_fits(headers);
+    x->good = status == 200 && !encoded && has_type(x) && !x->no_length;
     if (!x->good)
         x->body.max = ABX__ENVD_MAX_ERROR;
-    if (x->hooks->head)
+    if (x->no_length)
+        abx_http_cancel(x->transfer);
+    else if (x->hooks->head)
         x->hooks->head(x);
 }
 
@@ -144,11 +156,39 @@ static void exchange_free(abx__envd_exchange *x)
     free(x);
 }
 
+/* A sandbox of this machine has no address that means anything to its user: the error names the sandbox. */
+static void name_sandbox(const abx_envd_client *c, abx_error *err)
+{
+    ABX_AUTO_FREE char *address = abx_format("'%s'", c->base_url);
+    const char *at = c->local ? strstr(err->message, address) : NULL;
+    if (!at)
+        return;
+    char *named = abx_format("%.*ssandbox '%s'%s", (int)(at - err->message), err->message,
+                             c->sandbox_id, at + strlen(address));
+    free(err->message);
+    err->message = named;
+}
+
+/* What the transport says, as an error of the exchange. Owned. */
+static abx_error *end_error(const abx__envd_exchange *x, const abx_error *err)
+{
+    if (x->no_length)
+        return abx_error_new(ABX_ERR_BACKEND_ANSWER, "the answer has a length that is no number");
+    if (!err || x->cut)
+        return NULL;
+    abx_error *own = abx_error_copy(err);
+    if (own->id == ABX_ERR_TOO_LARGE) /* the server broke the limit, not the caller */
+        own->id = ABX_ERR_BACKEND_ANSWER;
+    name_sandbox(x->client, own);
+    return own;
+}
+
 static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
 {
     abx__envd_exchange *x = data;
     x->transfer = NULL;
-    x->hooks->end(x, x->cut ? NULL : err);
+    ABX_AUTO_ERROR own = end_error(x, err);
+    x->hooks->end(x, own);
     exchange_free(x);
 }
 
@@ -173,6 +213,7 @@ abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd
         .idle_timeout_ms = r->idle_ms,
     };
     abx__envd_exchange *x = ABX_NEW(abx__envd_exchange);
+    x->client = c;
     x->hooks = hooks;
     x->data = data;
     x->answer_type = abx_strdup(r->answer_type);

@@ -94,6 +94,7 @@ typedef struct abx__envd_hooks {
 } abx__envd_hooks;
 
 struct abx__envd_exchange {
+    abx_envd_client *client;
     abx_http_transfer *transfer;
     const abx__envd_hooks *hooks;
     void *data;
@@ -101,6 +102,7 @@ struct abx__envd_exchange {
     int status;     /* 0: no answer yet */
     bool good;      /* 200, the expected type, not encoded */
     bool too_large; /* a good answer over its limit */
+    bool no_length; /* its Content-Length cannot be read: end() gets an error */
     bool cut;       /* another answer whose body we ended at its limit: end() gets no error */
     char *content_type, *request_id, *encoding, *retry_after;
     abx_buf body; /* collected */

@@ -167,7 +167,7 @@ static size_t take_head(abx__envd_job *job, const uint8_t *bytes, size_t n)
     s->want = abx_envelope_length(s->head);
     if (s->want > ABX__ENVD_MAX_MESSAGE)
         give_up(job, abx__envd_stamp(job->client, job->main,
-                                     abx_error_new(ABX_ERR_TOO_LARGE,
+                                     abx_error_new(ABX_ERR_BACKEND_ANSWER,
                                                    "a message has %zu bytes, at most %zu", s->want,
                                                    ABX__ENVD_MAX_MESSAGE)));
     return k;

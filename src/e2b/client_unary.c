@@ -33,7 +33,7 @@ static void on_end(abx__envd_exchange *x, const abx_error *err)
             done(
                 job, NULL,
                 abx__envd_stamp(job->client, x,
-                                abx_error_new(ABX_ERR_TOO_LARGE,
+                                abx_error_new(ABX_ERR_BACKEND_ANSWER,
                                               "the answer is larger than %zu bytes", x->body.max)));
         else if (err)
             abx__envd_job_broken(job, err, on_broken);

@@ -255,7 +255,7 @@ static void envelopes_that_do_not_fit(void **state)
         const char *name, *text;
     } rows[] = {{"\1\0\0\0\2{}", 7, "BACKEND_ANSWER", "compressed"},
                 {"\4\0\0\0\2{}", 7, "BACKEND_ANSWER", "flags"},
-                {"\0\x7f\0\0\0{}", 7, "TOO_LARGE", "at most"},
+                {"\0\x7f\0\0\0{}", 7, "BACKEND_ANSWER", "at most"},
                 {"\0\0\0\0\x40{}", 7, "NETWORK", "middle"},
                 {"\0\0", 2, "NETWORK", "middle"},
                 {"", 0, "NETWORK", "end mark"}};
@@ -336,7 +336,56 @@ static void a_head_has_a_limit(void **state)
     fake_open(&f, ABX_E2B_JSON, false);
     fake_say(&f, text, strlen(text));
     fake_call(&f, &run, "process.list", "{\"sandboxId\":\"s\"}");
-    assert_non_null(run.err);
+    assert_error(&run, "BACKEND_ANSWER", "the head of the answer of");
+    done(&f, &run);
+}
+
+static void a_length_that_nobody_can_count(void **state)
+{
+    static const char *const lengths[] = {"99999999999999999999999", "9223372036854775808", "-1",
+                                          "0x10", "5, 5"};
+    static const char *const methods[] = {"fs.read", "process.list", "process.start"};
+    static const char *const params[] = {"{\"sandboxId\":\"sb1\",\"path\":\"/a\"}",
+                                         "{\"sandboxId\":\"sb1\"}", RUN};
+    for (size_t i = 0; i < ABX_COUNT(lengths); i++) {
+        for (size_t m = 0; m < ABX_COUNT(methods); m++) {
+            fake f;
+            fake_run run;
+            ABX_AUTO_FREE char *text =
+                abx_format("HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\nhello", lengths[i]);
+            fake_open(&f, ABX_E2B_JSON, false);
+            fake_say(&f, text, strlen(text));
+            fake_call(&f, &run, methods[m], params[m]);
+            assert_null(run.result);
+            assert_non_null(run.err);
+            done(&f, &run);
+        }
+    }
+}
+
+static void an_overflow_of_the_length_is_told(void **state)
+{
+    static const char text[] =
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\nhello";
+    fake f;
+    fake_run run;
+    fake_open(&f, ABX_E2B_JSON, false);
+    fake_say(&f, text, strlen(text));
+    fake_call(&f, &run, "fs.read", "{\"sandboxId\":\"sb1\",\"path\":\"/a\"}");
+    assert_error(&run, "BACKEND_ANSWER", "a length that is no number");
+    done(&f, &run);
+}
+
+static void an_answer_that_is_cut_is_no_success(void **state)
+{
+    static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello";
+    fake f;
+    fake_run run;
+    fake_open(&f, ABX_E2B_JSON, false);
+    fake_say(&f, text, strlen(text))->close = true;
+    fake_call(&f, &run, "fs.read", "{\"sandboxId\":\"sb1\",\"path\":\"/a\"}");
+    assert_error(&run, "BACKEND_ANSWER", "sandbox 'sb1'");
+    assert_null(strstr(run.err->message, "http://"));
     done(&f, &run);
 }
 
@@ -520,6 +569,9 @@ int main(void)
         cmocka_unit_test(answers_of_another_kind),
         cmocka_unit_test(request_ids_are_kept),
         cmocka_unit_test(a_head_has_a_limit),
+        cmocka_unit_test(a_length_that_nobody_can_count),
+        cmocka_unit_test(an_overflow_of_the_length_is_told),
+        cmocka_unit_test(an_answer_that_is_cut_is_no_success),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(a_cancel_kills_where_nothing_else_does),
         cmocka_unit_test(a_cancel_before_the_start_kills_too),

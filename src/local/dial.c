@@ -5,27 +5,20 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "local/folder.h"
 #include "local/state.h"
 
-#define BUSY_TRIES 200 /* of 5 ms: a full queue of connections drains in that time or never */
-
-/* Never blocks for long: a Unix connect is answered by the kernel, but for a full queue. */
+/* Never waits: the kernel answers a Unix connect at once. EAGAIN: the server's queue of connections is full. */
 static int connect_to(int fd, const struct sockaddr_un *address)
 {
-    for (int i = 0; i < BUSY_TRIES; i++) {
-        if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
-            return 0;
-        if (errno != EAGAIN && errno != EINTR)
-            return -1;
-        struct timespec pause = {0, 5000000};
-        nanosleep(&pause, NULL);
-    }
-    return -1;
+    int rc;
+    do
+        rc = connect(fd, (const struct sockaddr *)address, sizeof(*address));
+    while (rc < 0 && errno == EINTR);
+    return rc;
 }
 
 /* Connected to the socket of an open folder, or -1 with errno. */
@@ -74,6 +67,8 @@ int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **e
     if (fd < 0) {
         if (errno == ECONNREFUSED || errno == ENOENT)
             return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
+        if (errno == EAGAIN)
+            return abx_fail(err, ABX_ERR_RATE_LIMIT, "sandbox '%s' is busy: its queue is full", id);
         return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot reach sandbox '%s'", id);
     }
     if (check_peer(fd, &s, err) < 0)

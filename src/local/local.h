@@ -82,7 +82,8 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
 int abx_local_note_deadline(abx_local *local, const char *id, int64_t expires_wall_ms,
                             abx_error **err);
 /* A connected socket to the sandbox's envd; the peer was checked to be the pid 1 that the state names.
- * Also the access token in *token (owned) when token is not NULL. -1 and *err otherwise. */
+ * Also the access token in *token (owned) when token is not NULL. Never waits. -1 and *err otherwise; RATE_LIMIT: it
+ * lives, but more clients wait than its queue holds (1024). */
 int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **err);
 
 /* The access token of a sandbox's envd; owned by the caller. NULL and *err. Never logged or shown. */

@@ -1,8 +1,14 @@
 """Many commands: in a row, at once, and many sandboxes."""
 
+import os
+import resource
+import signal
+import socket
 import threading
 
-from harness import count, descendants, wait_for
+import pytest
+
+from harness import LIMIT, count, descendants, wait_for
 
 
 def test_in_a_row(abx):
@@ -47,6 +53,40 @@ def test_many_at_once_with_much_output(abx):
         t.join()
     for i, r in got.items():
         assert r.code == 0 and r.out == (b"%d\n" % i * 1_000_000)[:1_000_000], repr(r)
+
+
+def test_a_full_queue_is_told_at_once(abx):
+    """Nobody hangs on a server that takes no more; it is alive, and goes on."""
+    a = abx.create()
+    pid = abx.info(a)["pid"]
+    address = str(abx.home / "local/sandboxes" / a / "s")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    waiting = []
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(BlockingIOError):
+            while len(waiting) < 3000:
+                waiting.append(socket.socket(socket.AF_UNIX))
+                waiting[-1].setblocking(False)
+                waiting[-1].connect(address)
+        assert len(waiting) > 200
+        r = abx("exec", "--json", a, "--", "true")
+        assert r.code == 125 and r.error["code"] == "E4002" and r.error["retryable"] is True, repr(r)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        for s in waiting:
+            s.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert wait_for(lambda: abx.sh(a, "echo alive").out) == b"alive\n"
+
+
+def test_many_clients_at_once(abx):
+    a = abx.create()
+    started = [abx.start("exec", a, "--", "echo", str(i)) for i in range(200)]
+    for i, p in enumerate(started):
+        out, err = p.communicate(timeout=LIMIT)
+        assert (p.returncode, out, err) == (0, b"%d\n" % i, b"")
 
 
 def test_many_background_jobs(abx):

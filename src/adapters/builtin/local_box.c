@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "adapters/builtin/local.h"
 #include "base/mem.h"
@@ -18,11 +17,9 @@ static int dial(void *data, abx_error **err)
 static int alive(void *data)
 {
     local_box *box = data;
-    int fd = abx_local_dial(box->owner->local, box->id, NULL, NULL);
-    if (fd < 0)
-        return 0;
-    close(fd);
-    return 1;
+    ABX_AUTO_ERROR err = NULL;
+    ABX_AUTO_FD fd = abx_local_dial(box->owner->local, box->id, NULL, &err);
+    return fd >= 0 || err->id == ABX_ERR_RATE_LIMIT;
 }
 
 local_box *local_box_find(local_provider *p, const char *id)

@@ -19,9 +19,23 @@ def pytest_sessionstart(session):
     harness.become_subreaper()
 
 
+def pytest_sessionfinish(session):
+    for skeleton in harness.skeletons:
+        harness.remove_tree(skeleton.parent)
+
+
 @pytest.fixture
 def abx():
     """The program with a home of its own, for one test."""
+    a = Abx(furnished=True)
+    yield a
+    a.close()
+    harness.reap()
+
+
+@pytest.fixture
+def fresh():
+    """The same, with a home that does not exist yet."""
     a = Abx()
     yield a
     a.close()
@@ -31,7 +45,7 @@ def abx():
 @pytest.fixture(scope="module")
 def shared():
     """The program with a home that the tests of a module share."""
-    a = Abx()
+    a = Abx(furnished=True)
     yield a
     a.close()
     harness.reap()

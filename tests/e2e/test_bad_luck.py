@@ -21,12 +21,12 @@ def works(abx, **more):
 # --- homes ------------------------------------------------------------------------------------------------
 
 
-def test_a_home_of_3000_characters(abx):
+def test_a_home_of_3000_characters(fresh):
     """Longer than a socket's path may be, and than most buffers."""
-    home = abx.folder
+    home = fresh.folder
     while len(str(home)) < 3000:
         home = home / ("d" * 200)
-    a = Abx(folder=abx.folder, home=home)
+    a = Abx(folder=fresh.folder, home=home)
     works(a)
     b = a.create("--name", "deep")
     assert a.ok("ls", "-q").text.strip() == b
@@ -35,8 +35,8 @@ def test_a_home_of_3000_characters(abx):
 
 @pytest.mark.parametrize("name", ["with space", "q'uote\"s", "new\nline", "\u00e4\u4e2d", "com,ma:colon\\back", "$x;`y`",
                                   "%n%s"])
-def test_strange_homes(abx, name):
-    a = Abx(folder=abx.folder, home=abx.folder / name)
+def test_strange_homes(fresh, name):
+    a = Abx(folder=fresh.folder, home=fresh.folder / name)
     works(a)
 
 
@@ -46,24 +46,24 @@ def test_a_relative_home(abx):
     abx("kill", "--all", "-y", env={"ABX_HOME": "rel/home"})
 
 
-def test_home_variable(abx):
-    works(abx, drop=["ABX_HOME"])
-    assert (abx.user_home / ".abx").is_dir()
+def test_home_variable(fresh):
+    works(fresh, drop=["ABX_HOME"])
+    assert (fresh.user_home / ".abx").is_dir()
 
 
-def test_no_home_at_all(abx):
-    r = abx("ls", drop=["ABX_HOME", "HOME"])
+def test_no_home_at_all(fresh):
+    r = fresh("ls", drop=["ABX_HOME", "HOME"])
     # the user's entry in /etc/passwd names one, else it is said
     assert r.code in (0, 2), repr(r)
-    r = abx("ls", drop=["ABX_HOME"], env={"HOME": ""})
+    r = fresh("ls", drop=["ABX_HOME"], env={"HOME": ""})
     assert r.code in (0, 2), repr(r)
 
 
-def test_a_home_that_is_a_file(abx):
-    abx.home.write_text("x")
-    r = abx("create", code=2)
-    assert str(abx.home) in r.errors and "ABX_HOME" in r.errors
-    abx.home.unlink()
+def test_a_home_that_is_a_file(fresh):
+    fresh.home.write_text("x")
+    r = fresh("create", code=2)
+    assert str(fresh.home) in r.errors and "ABX_HOME" in r.errors
+    fresh.home.unlink()
 
 
 def test_a_home_that_cannot_be_made(abx):
@@ -74,49 +74,49 @@ def test_a_home_that_cannot_be_made(abx):
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o722])
-def test_a_home_that_others_can_write_is_refused(abx, mode):
-    abx.home.mkdir()
-    abx.home.chmod(mode)
-    r = abx("create", code=2)
-    assert "chmod" in r.errors and str(abx.home) in r.errors
-    abx.home.chmod(0o700)
+def test_a_home_that_others_can_write_is_refused(fresh, mode):
+    fresh.home.mkdir()
+    fresh.home.chmod(mode)
+    r = fresh("create", code=2)
+    assert "chmod" in r.errors and str(fresh.home) in r.errors
+    fresh.home.chmod(0o700)
 
 
-def test_a_home_that_others_can_read_is_tightened(abx):
-    abx.home.mkdir()
-    abx.home.chmod(0o755)
-    r = abx.ok("ls")
-    assert abx.home.stat().st_mode & 0o777 == 0o700
+def test_a_home_that_others_can_read_is_tightened(fresh):
+    fresh.home.mkdir()
+    fresh.home.chmod(0o755)
+    r = fresh.ok("ls")
+    assert fresh.home.stat().st_mode & 0o777 == 0o700
     assert r.err != b""
-    assert abx.ok("ls").err == b""
+    assert fresh.ok("ls").err == b""
 
 
-def test_a_home_of_someone_else(abx):
+def test_a_home_of_someone_else(fresh):
     if ROOT:
-        abx.home.mkdir(mode=0o700)
-        os.chown(abx.home, 65534, 65534)
-        r = abx("ls", code=2)
-        assert str(abx.home) in r.errors
+        fresh.home.mkdir(mode=0o700)
+        os.chown(fresh.home, 65534, 65534)
+        r = fresh("ls", code=2)
+        assert str(fresh.home) in r.errors
     else:
-        r = abx("ls", env={"ABX_HOME": "/usr"}, code=2)
+        r = fresh("ls", env={"ABX_HOME": "/usr"}, code=2)
         assert "/usr" in r.errors
 
 
-def test_a_read_only_home(abx):
-    abx.ok("ls")
+def test_a_read_only_home(fresh):
+    fresh.ok("ls")
     if ROOT:
-        script = f'mount -t tmpfs none "{abx.home}" && mount -o remount,ro "{abx.home}" && exec "{ABX}" "$@"'
+        script = f'mount -t tmpfs none "{fresh.home}" && mount -o remount,ro "{fresh.home}" && exec "{ABX}" "$@"'
         prefix = ["unshare", "-m", "sh", "-c", script, "sh"]
     else:
-        abx.home.chmod(0o500)
+        fresh.home.chmod(0o500)
         prefix = [ABX]
     for args, code in [(["create"], None), (["run", "--", "true"], 125)]:
-        r = subprocess.run([*prefix, *args], env=abx.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+        r = subprocess.run([*prefix, *args], env=fresh.environment(), stdin=subprocess.DEVNULL, capture_output=True,
                            timeout=LIMIT)
         assert r.returncode == code or code is None and r.returncode in (1, 2, 7, 11), r
         assert r.stderr.startswith(b"error: ") and b"hint: " in r.stderr, r
         assert r.stdout == b""
-    abx.home.chmod(0o700)
+    fresh.home.chmod(0o700)
 
 
 def test_a_missing_working_directory_outside(abx):
@@ -130,27 +130,27 @@ def test_a_missing_working_directory_outside(abx):
 # --- no space ---------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_for_the_state(abx):
+def test_a_full_disk_for_the_state(fresh):
     """At least 200 MiB must be free, else a sandbox is refused with a clear error."""
     if not ROOT:
         return  # an ordinary user cannot make a small disk
-    abx.home.mkdir(mode=0o700)
-    script = f'mount -t tmpfs -o size=20m,mode=700 none "{abx.home}" && exec "{ABX}" "$@"'
+    fresh.home.mkdir(mode=0o700)
+    script = f'mount -t tmpfs -o size=20m,mode=700 none "{fresh.home}" && exec "{ABX}" "$@"'
     for args, code in [(["create"], 7), (["run", "--", "true"], 125)]:
-        r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=abx.environment(),
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=fresh.environment(),
                            stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
         assert r.returncode == code and b"E4003" in r.stderr, r
 
 
-def test_no_inode_and_no_byte_left(abx):
+def test_no_inode_and_no_byte_left(fresh):
     if not ROOT:
         return
-    abx.home.mkdir(mode=0o700)
-    script = (f'mount -t tmpfs -o size=16k,nr_inodes=4,mode=700 none "{abx.home}" && '
-              f'(echo x > "{abx.home}/a"; echo x > "{abx.home}/b"; echo x > "{abx.home}/c"; true) 2>/dev/null; '
+    fresh.home.mkdir(mode=0o700)
+    script = (f'mount -t tmpfs -o size=16k,nr_inodes=4,mode=700 none "{fresh.home}" && '
+              f'(echo x > "{fresh.home}/a"; echo x > "{fresh.home}/b"; echo x > "{fresh.home}/c"; true) 2>/dev/null; '
               f'exec "{ABX}" "$@"')
     for args in [["create"], ["ls"], ["config", "set", "timeout", "1h"], ["run", "--", "true"]]:
-        r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=abx.environment(),
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=fresh.environment(),
                            stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
         assert r.returncode in (0, 1, 2, 7, 125), r
         assert r.returncode == 0 or r.stderr.startswith(b"error: "), r

@@ -67,10 +67,10 @@ def test_each_verb_and_alias_has_help(shared, verb, word):
         assert alias in text
 
 
-def test_help_needs_no_home_and_leaves_none(shared, abx):
-    abx.ok("--help", env={"ABX_HOME": "/nonexistent/home"})
-    abx.ok("exec", "--help")
-    assert not abx.home.exists()
+def test_help_needs_no_home_and_leaves_none(shared, fresh):
+    fresh.ok("--help", env={"ABX_HOME": "/nonexistent/home"})
+    fresh.ok("exec", "--help")
+    assert not fresh.home.exists()
 
 
 def test_abx_alone_prints_a_short_help(shared):
@@ -81,14 +81,14 @@ def test_abx_alone_prints_a_short_help(shared):
     assert "inspect" not in shown.text  # aliases are only in the verb's own help
 
 
-def test_version(shared, abx):
-    shown = abx.ok("--version")
+def test_version(shared, fresh):
+    shown = fresh.ok("--version")
     assert re.fullmatch(r"abx \d+\.\d+\.\d+ \([^,()]+, [^()]+\)\n", shown.text)
-    assert abx.ok("version").out == shown.out
-    v = abx.ok("version", "--json").json
+    assert fresh.ok("version").out == shown.out
+    v = fresh.ok("version", "--json").json
     assert shown.text.startswith(f"abx {v['version']} (")
     assert "local" in v["providers"] and isinstance(v["protocols"], dict)
-    assert not abx.home.exists()
+    assert not fresh.home.exists()
 
 
 def test_licenses(shared):

@@ -67,6 +67,8 @@ int abx_fail_errno(abx_error **err, abx_err_id id, int sys_errno, const char *fm
     va_end(ap);
     if (sys_errno == ENOSPC || sys_errno == EDQUOT)
         id = ABX_ERR_NO_SPACE;
+    if (sys_errno == EMFILE || sys_errno == ENFILE)
+        id = ABX_ERR_QUOTA;
     *err = make(id, sys_errno, abx_format("%s: %s", text, strerror(sys_errno)));
     return -1;
 }
@@ -150,6 +152,11 @@ const char *abx_error_type(const abx_error *e)
 }
 const char *abx_error_hint(const abx_error *e)
 {
+    /* Wherever the descriptors ran out, what the place would advise does not help. */
+    if (e->id == ABX_ERR_QUOTA && e->sys_errno == EMFILE)
+        return "raise the limit of open files: ulimit -n 4096";
+    if (e->id == ABX_ERR_QUOTA && e->sys_errno == ENFILE)
+        return "this machine has no open file left: see sysctl fs.file-max";
     return e->hint ? e->hint : abx_err_row_of(e->id)->hint;
 }
 const char *abx_error_text(const abx_error *e)

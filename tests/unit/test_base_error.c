@@ -44,6 +44,21 @@ static void hint_replaces_that_of_the_row(void **state)
     assert_string_equal(abx_error_hint(err), "do 2");
 }
 
+static void too_many_open_files_is_a_limit_with_its_own_hint(void **state)
+{
+    abx_error *err = NULL;
+    abx_fail_errno(&err, ABX_ERR_HOME, EMFILE, "cannot open '%s'", "f");
+    abx_hint(&err, "use another folder");
+    assert_int_equal(err->id, ABX_ERR_QUOTA);
+    assert_non_null(strstr(abx_error_hint(err), "ulimit -n"));
+    abx_error_free(err);
+    err = NULL;
+    abx_fail_errno(&err, ABX_ERR_INTERNAL, ENFILE, "x");
+    assert_int_equal(err->id, ABX_ERR_QUOTA);
+    assert_non_null(strstr(abx_error_hint(err), "fs.file-max"));
+    abx_error_free(err);
+}
+
 static void errno_text_follows_a_colon(void **state)
 {
     ABX_AUTO_ERROR err = NULL;
@@ -161,6 +176,7 @@ int main(void)
         cmocka_unit_test(wrap_adds_context_in_front),
         cmocka_unit_test(hint_replaces_that_of_the_row),
         cmocka_unit_test(errno_text_follows_a_colon),
+        cmocka_unit_test(too_many_open_files_is_a_limit_with_its_own_hint),
         cmocka_unit_test(full_disk_is_no_space),
         cmocka_unit_test(copy_holds_everything),
         cmocka_unit_test(take_moves_into_the_empty_place_only),

@@ -90,6 +90,8 @@ static const abx_setting_row *unknown(const char *key, const char *provider, con
         abx_hint(err, "the nearest known key is '%s'", near);
     else if (provider)
         hint_options(provider, err);
+    else
+        abx_hint(err, "'abx config list' shows the keys");
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/id.h"
@@ -31,16 +32,30 @@ static int check_spec(const abx_local_spec *spec, abx_error **err)
     return 0;
 }
 
+/* Name the layers that may be left out. */
+static int hint_layers(abx_error **err)
+{
+    ABX_AUTO_BUF list = ABX_BUF(1024);
+    for (int i = 0; i < ABX_LAYER_COUNT; i++)
+        if (abx_layer_row_of((abx_layer)i)->weaker)
+            ABX_CHECK(abx_buf_addf(&list, "%s%s", list.len ? ", " : "",
+                                   abx_layer_row_of((abx_layer)i)->name) == 0);
+    return abx_hint(err, "layers that may be left out: %s", abx_buf_cstr(&list));
+}
+
 static int choose_weaker(abx_plan *p, const abx_local_spec *spec, abx_error **err)
 {
     for (size_t i = 0; i < spec->weaker_count; i++) {
         int layer = abx_layer_find(spec->weaker[i]);
-        if (layer < 0)
-            return abx_fail(err, ABX_ERR_USAGE, "'%s' is no layer of the isolation",
-                            spec->weaker[i]);
-        if (!abx_layer_row_of((abx_layer)layer)->weaker)
-            return abx_fail(err, ABX_ERR_USAGE, "a sandbox cannot be made without layer '%s'",
-                            spec->weaker[i]);
+        if (layer < 0) {
+            abx_fail(err, ABX_ERR_USAGE, "'%s' is no layer of the isolation", spec->weaker[i]);
+            return hint_layers(err);
+        }
+        if (!abx_layer_row_of((abx_layer)layer)->weaker) {
+            abx_fail(err, ABX_ERR_USAGE, "a sandbox cannot be made without layer '%s'",
+                     spec->weaker[i]);
+            return hint_layers(err);
+        }
         p->weaker |= ABX_LAYER_BIT(layer);
     }
     return 0;

@@ -293,7 +293,9 @@ int abx_cli_report(const abx_cli *cli, const abx_error *e)
         .tell_code =
             verb && verb->exits == ABX_EXITS_PROCESS && !(e->id == ABX_ERR_USAGE && !cli->remote),
     };
-    abx_error_print(stderr, e, &style);
+    ABX_AUTO_ERROR named = abx_error_copy(e);
+    abx_error_name_verb(&named, verb);
+    abx_error_print(stderr, named, &style);
     return abx_cli_exit_code(cli, e);
 }
 

@@ -28,6 +28,12 @@ int abx_exit_code_of(const abx_error *e, bool passes_code, bool remote, int inte
     return 125;
 }
 
+void abx_error_name_verb(abx_error **err, const abx_verb *verb)
+{
+    if (verb && (*err)->id == ABX_ERR_USAGE && !(*err)->hint)
+        abx_hint(err, "'abx help %s' shows what is accepted", verb->name);
+}
+
 static void print_json(FILE *out, const abx_error *e)
 {
     yyjson_mut_val *root = NULL;

@@ -36,7 +36,9 @@ static void explain(abx_cli *cli, abx_error **err)
     const abx_args *a = cli->args;
     if (!err || !*err || (*err)->id != ABX_ERR_START_FAILED || (*err)->hint)
         return;
-    if (a->command_count == 1 && strpbrk(a->command[0], " \t\n"))
+    if (abx_has_flag(a, ABX_FLAG_VERBOSE) && strchr(a->command[0], ':'))
+        abx_hint(err, "abx mounts nothing, -v is --verbose: copy with abx cp");
+    else if (a->command_count == 1 && strpbrk(a->command[0], " \t\n"))
         abx_hint(err, "the whole text is taken as the name of one program; give each word on its "
                       "own, or use a shell: sh -c '...'");
     else if ((*err)->sys_errno == ENOENT)

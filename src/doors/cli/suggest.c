@@ -82,6 +82,30 @@ static int fail_group(const char *group, char *const *words, size_t n, abx_error
     return abx_hint(err, "'abx help %s' tells more", group);
 }
 
+/* The verb that does what this word of other tools does, or NULL. It is only advised: the word stays unknown. */
+static const char *verb_of_habit(const char *word)
+{
+    static const char *const habits[][2] = {
+        {"stop", "kill"},         {"terminate", "kill"},
+        {"destroy", "kill"},      {"start", "create"},
+        {"new", "create"},        {"up", "create"},
+        {"down", "kill"},         {"rmi", "gc"},
+        {"prune", "gc"},          {"clean", "gc"},
+        {"top", "jobs"},          {"enter", "shell"},
+        {"bash", "shell"},        {"images", "ls"},
+        {"describe", "info"},     {"pull", "create"},
+        {"launch", "run"},        {"push", "cp"},
+        {"upload", "cp"},         {"download", "cp"},
+        {"log", "logs"},          {"cat", "files cat"},
+        {"mkdir", "files mkdir"}, {"mv", "files mv"},
+        {"stat", "files stat"},   {"status", "info"},
+    };
+    for (size_t i = 0; i < ABX_COUNT(habits); i++)
+        if (strcmp(habits[i][0], word) == 0)
+            return habits[i][1];
+    return NULL;
+}
+
 int abx_fail_unknown_verb(const char *group, const char *word, abx_error **err)
 {
     char *words[4 * ABX_VERB_COUNT] = {NULL};
@@ -90,7 +114,9 @@ int abx_fail_unknown_verb(const char *group, const char *word, abx_error **err)
         fail_group(group, words, n, err);
     } else {
         const char *sep = group ? " " : "";
-        const char *near = abx_nearest(word, (const char *const *)words, n);
+        const char *near = group ? NULL : verb_of_habit(word);
+        if (!near)
+            near = abx_nearest(word, (const char *const *)words, n);
         abx_fail(err, ABX_ERR_USAGE, "unknown verb '%s%s%s'", group ? group : "", sep, word);
         if (near)
             abx_hint(err, "did you mean 'abx %s%s%s'?", group ? group : "", sep, near);

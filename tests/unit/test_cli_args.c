@@ -86,11 +86,20 @@ static void arguments_are_not_touched(void **state)
     clear(&p);
 }
 
-static void an_empty_word_is_a_command(void **state)
+static void an_empty_word_is_no_command(void **state)
 {
-    parsed p = PARSE("run", "");
+    static const char *const lines[][6] = {
+        {"abx", "run", ""}, {"abx", "run", "--", ""}, {"abx", "exec", "box", "", "x"}};
+    for (size_t i = 0; i < ABX_COUNT(lines); i++) {
+        parsed p = parse(lines[i]);
+        assert_int_equal(p.rc, -1);
+        assert_int_equal(p.err->id, ABX_ERR_USAGE);
+        assert_non_null(strstr(p.err->message, "an empty word"));
+        clear(&p);
+    }
+    parsed p = PARSE("run", "x", "");
     assert_int_equal(p.rc, 0);
-    assert_command_is(&p, "");
+    assert_command_is(&p, "x", "");
     clear(&p);
 }
 
@@ -208,6 +217,11 @@ static void wrong_lines_name_what_is_near(void **state)
     } lines[] = {
         {{"rnu"}, "'abx run'"},
         {{"crate"}, "'abx create'"},
+        {{"stop", "box"}, "'abx kill'"},
+        {{"start", "box"}, "'abx create'"},
+        {{"pull", "x"}, "'abx create'"},
+        {{"images"}, "'abx ls'"},
+        {{"cat", "x"}, "'abx files cat'"},
         {{"files", "lss"}, "'abx files ls'"},
         {{"config", "gett", "x"}, "'abx config get'"},
         {{"create", "--nmae", "x"}, "'--name'"},
@@ -267,7 +281,7 @@ int main(void)
         cmocka_unit_test(two_dashes_begin_it_too_and_are_not_part_of_it),
         cmocka_unit_test(flags_stand_before_and_after_the_sandbox),
         cmocka_unit_test(arguments_are_not_touched),
-        cmocka_unit_test(an_empty_word_is_a_command),
+        cmocka_unit_test(an_empty_word_is_no_command),
         cmocka_unit_test(short_flags_go_together_and_carry_values),
         cmocka_unit_test(the_last_one_wins),
         cmocka_unit_test(repeated_ones_keep_their_order),

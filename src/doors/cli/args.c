@@ -228,6 +228,8 @@ static int check_counts(const parser *p, abx_error **err)
         return fail_usage(p, err, "'abx %s' needs more words", out->verb->name);
     if (out->verb->args != ABX_ARGS_WORDS && out->command_count == 0)
         return fail_usage(p, err, "'abx %s' needs a command", out->verb->name);
+    if (out->command_count > 0 && !out->command[0][0])
+        return fail_usage(p, err, "the command of 'abx %s' is an empty word", out->verb->name);
     return 0;
 }
 

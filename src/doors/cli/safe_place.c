@@ -12,12 +12,12 @@
 
 char *abx_safe_name(const char *name, abx_error **err)
 {
-    if (name[0] == '/' || strlen(name) >= (size_t)PATH_MAX * 16) {
+    if (name[0] == '/' || strlen(name) >= (size_t)PATH_MAX) {
         abx_fail(err, ABX_ERR_FILE, "the stream holds the name '%.200s', which may not be used",
                  name);
         return NULL;
     }
-    ABX_AUTO_BUF out = ABX_BUF((size_t)PATH_MAX * 16);
+    ABX_AUTO_BUF out = ABX_BUF((size_t)PATH_MAX);
     for (const char *p = name; *p;) {
         size_t n = strcspn(p, "/");
         bool dot = n == 1 && p[0] == '.';

@@ -1,10 +1,13 @@
 /* What the command line prints: tables, event lines, errors, exit codes, names in sandboxes. */
 #include "kit.h"
 
+#include <limits.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "doors/cli/cli.h"
 #include "doors/cli/details.h"
 #include "doors/cli/errors.h"
 #include "doors/cli/event_lines.h"
@@ -54,6 +57,25 @@ static void a_narrow_terminal_cuts_the_widest_but_never_the_first(void **state)
     assert_non_null(strstr(tiny, "abcdefghijkl"));
     ABX_AUTO_FREE char *wide = table(200), *whole = table(0);
     assert_string_equal(wide, whole);
+}
+
+static void small_questions_do_not_wait_for_ever(void **state)
+{
+    abx_cli cli = {.deadline = ABX_FOREVER};
+    static const abx_op_id small[] = {
+        ABX_OP_PROCESS_LIST, ABX_OP_PROCESS_SIGNAL, ABX_OP_FS_STAT,   ABX_OP_FS_LIST,
+        ABX_OP_FS_MAKE_DIR,  ABX_OP_FS_RENAME,      ABX_OP_FS_REMOVE, ABX_OP_SANDBOX_SET_TIMEOUT};
+    static const abx_op_id large[] = {ABX_OP_PROCESS_START, ABX_OP_FS_READ,  ABX_OP_FS_WRITE,
+                                      ABX_OP_FS_WATCH,      ABX_OP_PTY_OPEN, ABX_OP_SANDBOX_CREATE};
+    for (size_t i = 0; i < ABX_COUNT(small); i++)
+        assert_int_equal(abx_cli_time_for(&cli, small[i]), 60000);
+    for (size_t i = 0; i < ABX_COUNT(large); i++)
+        assert_true(abx_cli_time_for(&cli, large[i]) == ABX_FOREVER);
+    cli.deadline = abx_now_mono_ms() + 3600000; /* --wait-timeout counts for all */
+    assert_true(abx_cli_time_for(&cli, ABX_OP_FS_STAT) > 60000);
+    assert_true(abx_cli_time_for(&cli, ABX_OP_FS_READ) <= 3600000);
+    cli.deadline = 0; /* it has passed */
+    assert_int_equal(abx_cli_time_for(&cli, ABX_OP_FS_STAT), 1);
 }
 
 /* --- event lines --------------------------------------------------------------------------------------- */
@@ -232,6 +254,16 @@ static void foreign_names_stay_inside(void **state)
         assert_null(abx_safe_name(bad[i], &err));
         assert_fails(err, FILE);
     }
+    char deep[PATH_MAX + 1];
+    for (size_t i = 0; i < PATH_MAX; i++)
+        deep[i] = i % 2 ? '/' : 'd';
+    deep[PATH_MAX] = 0;
+    abx_error *err = NULL;
+    assert_null(abx_safe_name(deep, &err));
+    assert_fails(err, FILE);
+    deep[PATH_MAX - 1] = 0;
+    ABX_AUTO_FREE char *longest = abx_safe_name(deep, NULL);
+    assert_string_equal(longest, deep);
     static const char *const good[][2] = {
         {"./a//b/./c/", "a/b/c"}, {".", ""}, {"./", ""}, {"", ""}, {"...", "..."},
         {"..a/b..", "..a/b.."}};
@@ -288,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_aligned_and_empty_is_a_dash),
         cmocka_unit_test(a_narrow_terminal_cuts_the_widest_but_never_the_first),
+        cmocka_unit_test(small_questions_do_not_wait_for_ever),
         cmocka_unit_test(text_is_never_split_inside_a_character),
         cmocka_unit_test(other_bytes_are_base64),
         cmocka_unit_test(every_cut_of_a_text_gives_the_same_text),

@@ -78,6 +78,10 @@ abx_call *abx_cli_start(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
 /* {"sandboxId": id}, to be filled further; *root is the object. */
 yyjson_mut_doc *abx_cli_params(const char *sandbox, yyjson_mut_val **root);
 
+/* Milliseconds until a call that starts now has to end: what --wait-timeout leaves, else a minute for the small
+ * questions to a sandbox (a silent server must not hold them), else ABX_FOREVER. At least 1. Pure but for the clock. */
+uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op);
+
 /* One turn of the loop, waiting for something to happen. */
 void abx_cli_turn(abx_cli *cli);
 /* Give the signals to cb; NULL: back to the default (cancel what runs). Returns the former one and its data. */

@@ -7,6 +7,8 @@
 #include "doors/cli/cli.h"
 #include "doors/cli/progress.h"
 
+#define SMALL_MS 60000 /* a small question that is not answered after this never will be */
+
 typedef struct unary {
     bool ended;
     yyjson_doc *result;
@@ -67,6 +69,25 @@ static void log_call(abx_cli *cli, abx_op_id op, yyjson_mut_val *params)
         abx_logf(&cli->log, ABX_LOG_TRACE, "call %s %s", method, abx_buf_cstr(&text));
 }
 
+uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op)
+{
+    if (cli->deadline != ABX_FOREVER) {
+        uint64_t now = abx_now_mono_ms();
+        return cli->deadline > now ? cli->deadline - now : 1;
+    }
+    switch (op) {
+    case ABX_OP_SANDBOX_SET_TIMEOUT:
+    case ABX_OP_PROCESS_LIST:
+    case ABX_OP_PROCESS_SIGNAL:
+    case ABX_OP_FS_STAT:
+    case ABX_OP_FS_LIST:
+    case ABX_OP_FS_MAKE_DIR:
+    case ABX_OP_FS_RENAME:
+    case ABX_OP_FS_REMOVE: return SMALL_MS;
+    default: return ABX_FOREVER;
+    }
+}
+
 /* A call with the deadline of the command line. params is freed. NULL and *err when a signal came already. */
 static abx_call *new_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
                           const abx_call_handlers *handlers, void *data, abx_error **err)
@@ -80,10 +101,8 @@ static abx_call *new_call(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
         return NULL;
     log_call(cli, op, yyjson_mut_doc_get_root(taken));
     abx_call *c = abx_call_new(&cli->_loop, op, abx_json_freeze(taken), handlers, data);
-    if (cli->deadline != ABX_FOREVER && !cli->_cleaning) {
-        uint64_t now = abx_now_mono_ms();
-        abx_call_set_deadline(c, cli->deadline > now ? cli->deadline - now : 1);
-    }
+    if (!cli->_cleaning)
+        abx_call_set_deadline(c, abx_cli_time_for(cli, op));
     return c;
 }
 

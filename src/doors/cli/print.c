@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "doors/cli/terminal.h"
 
 int abx_print(abx_cli *cli, const void *text, size_t n, abx_error **err)
@@ -46,6 +47,12 @@ int abx_print_line(abx_cli *cli, const char *text, abx_error **err)
     return abx_print_str(cli, line, err);
 }
 
+int abx_print_name(abx_cli *cli, const char *name, abx_error **err)
+{
+    ABX_AUTO_FREE char *shown = isatty(STDOUT_FILENO) ? abx_printable(name) : abx_strdup(name);
+    return abx_print_line(cli, shown, err);
+}
+
 int abx_print_buf(abx_cli *cli, const abx_buf *text, abx_error **err)
 {
     return abx_print(cli, abx_buf_cstr(text), text->len, err);
@@ -68,12 +75,15 @@ int abx_print_json_mut(abx_cli *cli, yyjson_mut_val *value, abx_error **err)
 static int print_items(abx_cli *cli, yyjson_val *array, const char *id, abx_error **err)
 {
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    bool terminal = isatty(STDOUT_FILENO) == 1;
     size_t i, n;
     yyjson_val *item;
     yyjson_arr_foreach(array, i, n, item)
     {
+        const char *name = id ? abx_json_str(item, id, "-") : "-";
+        ABX_AUTO_FREE char *shown = terminal ? abx_printable(name) : abx_strdup(name);
         int rc = cli->format == ABX_OUT_JSONL ? abx_json_write(item, &text)
-                                              : abx_buf_add_str(&text, abx_json_str(item, id, "-"));
+                                              : abx_buf_add_str(&text, shown);
         ABX_CHECK(rc == 0 && abx_buf_add_byte(&text, '\n') == 0);
     }
     return abx_print_buf(cli, &text, err) < 0 ? -1 : 1;

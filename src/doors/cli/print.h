@@ -11,6 +11,8 @@ int abx_print(abx_cli *cli, const void *text, size_t n, abx_error **err);
 int abx_print_str(abx_cli *cli, const char *text, abx_error **err);
 int abx_print_line(abx_cli *cli, const char *text, abx_error **err); /* and a newline */
 int abx_print_buf(abx_cli *cli, const abx_buf *text, abx_error **err);
+/* A name and a newline; on a terminal its control characters are escaped, elsewhere it goes out as it is. */
+int abx_print_name(abx_cli *cli, const char *name, abx_error **err);
 /* One document and one newline. */
 int abx_print_json(abx_cli *cli, yyjson_val *value, abx_error **err);
 int abx_print_json_mut(abx_cli *cli, yyjson_mut_val *value, abx_error **err);

@@ -88,7 +88,7 @@ int abx_verb_files_stat(abx_cli *cli, abx_error **err)
     if (abx_cli_json(cli))
         return abx_print_json(cli, root, err);
     if (cli->format == ABX_OUT_NAME || cli->quiet)
-        return abx_print_line(cli, abx_json_str(root, "path", "-"), err);
+        return abx_print_name(cli, abx_json_str(root, "path", "-"), err);
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
     abx_file_details(root, &text);
     return abx_print_buf(cli, &text, err);

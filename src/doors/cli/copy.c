@@ -21,6 +21,7 @@ static yyjson_mut_doc *path_params(abx_copy *c, const char *sandbox, const char 
 static void fill_place(abx_copy_place *out, yyjson_val *file)
 {
     out->kind = abx_str_eq(abx_json_str(file, "type", ""), "dir") ? ABX_COPY_DIR : ABX_COPY_FILE;
+    out->special = abx_str_eq(abx_json_str(file, "type", ""), "other");
     out->size = abx_json_int(file, "size", 0);
     out->mode = (mode_t)(abx_json_int(file, "mode", 0644) & 0777);
     if (abx_parse_rfc3339(abx_json_str(file, "modifiedAt", ""), &out->modified_ms) < 0)

@@ -18,6 +18,8 @@ typedef struct abx_copy_place {
     const char *sandbox; /* borrowed */
     char *path;          /* absolute where it exists, else as given; owned */
     abx_copy_kind kind;
+    bool
+        special; /* ABX_COPY_FILE, but a device, a pipe or a socket: nothing that could be copied */
     int64_t size;
     mode_t mode;         /* permission bits */
     int64_t modified_ms; /* Unix time; -1: unknown */

@@ -80,6 +80,8 @@ int abx_copy_between(abx_copy *c, const char *from_word, const abx_remote_path *
     int rc = abx_copy_look(c, from, &source, err);
     if (rc == 0 && source.kind == ABX_COPY_NONE)
         rc = abx_fail(err, ABX_ERR_FILE_NOT_FOUND, "no such file or folder '%s'", from_word);
+    else if (rc == 0 && source.special)
+        rc = abx_fail(err, ABX_ERR_FILE, "cannot copy '%s': it is no regular file", from_word);
     if (rc == 0)
         rc = abx_copy_look(c, to, &target, err);
     if (rc == 0)

@@ -237,6 +237,8 @@ int abx_copy_out(abx_copy *c, const char *from_word, const abx_remote_path *from
     int rc = abx_copy_look(c, from, &place, err);
     if (rc == 0 && place.kind == ABX_COPY_NONE)
         rc = abx_fail(err, ABX_ERR_FILE_NOT_FOUND, "no such file or folder '%s'", from_word);
+    else if (rc == 0 && place.special)
+        rc = abx_fail(err, ABX_ERR_FILE, "cannot copy '%s': it is no regular file", from_word);
     else if (rc == 0 && strcmp(to, "-") == 0)
         rc = copy_stdout(c, &place, from->path, err);
     else if (rc == 0 && place.kind == ABX_COPY_DIR)

@@ -95,6 +95,12 @@ def hostile(mode, path, kind, send):
         _, code, exited = mode.split(":")
         answer_stream(send, kind, STARTED + ended(int(code), int(exited)) + END_OF_STREAM)
         send(b"0\r\n\r\n")
+    elif mode == "false length":
+        send(b"HTTP/1.1 200 OK\r\nContent-Type: x/y\r\nContent-Length: 99999999999999999999999\r\n\r\nhello")
+    elif mode == "nothing":
+        pass
+    elif mode == "silent":
+        threading.Event().wait()
     elif mode == "garbage":
         send(os.urandom(4096))
     elif mode == "endless head":
@@ -272,6 +278,26 @@ def test_a_hostile_server_and_small_questions(abx, hostile_server, mode):
     assert os.listdir(abx.work) == []
 
 
+@pytest.mark.parametrize("mode, words", [("huge frame", ("exec", "FAKE", "--", "true")), ("endless head", ("jobs", "FAKE")),
+                                         ("endless answer", ("jobs", "FAKE")), ("false length", ("jobs", "FAKE")),
+                                         ("false length", ("files", "cat", "FAKE:/x"))])
+def test_a_server_over_its_limits_is_at_fault(abx, hostile_server, mode, words):
+    fake = hostile_server(mode)
+    r = bounded(abx, *[w.replace("FAKE", fake) for w in words], mib=256)
+    assert "E6003" in r.errors and r.code == (125 if words[0] == "exec" else 8), repr(r)
+
+
+def test_an_error_names_the_sandbox_not_an_address(abx, hostile_server):
+    fake = hostile_server("nothing")
+    r = abx("jobs", fake, code=8)
+    assert f"sandbox '{fake}'" in r.errors and "http:" not in r.errors
+
+
+def test_a_silent_server_and_a_limit(abx, hostile_server):
+    r = abx("jobs", "--wait-timeout", "1s", hostile_server("silent"), code=9)
+    assert "E5001" in r.errors
+
+
 @pytest.mark.parametrize("code, exited", [(-1, 0), (-1, 1), (-2147483648, 1)])
 def test_an_end_that_is_no_success_is_none(abx, hostile_server, code, exited):
     assert abx("exec", hostile_server(f"code:{code}:{exited}"), "--", "true").code not in (0, 130)
@@ -399,8 +425,20 @@ def controllable(abx, box):
     wait_for(lambda: not is_alive(pid), "the end of pid 1")
 
 
+def outside(script, *words):
+    """Run a probe where nothing stops it, but in pid and user namespaces that end with it."""
+    r = subprocess.run(["unshare", "--user", "--map-root-user", "--pid", "--mount-proc", "--fork", "--kill-child", *script,
+                        *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+    return r.stdout.decode()
+
+
 STOP_ALL = "kill -STOP -1; echo done"
 KILL_ALL = "kill -KILL -1; echo done"
+
+
+def test_a_stop_of_all_does_harm_outside():
+    script = f"sleep 1000 & sh -c '{STOP_ALL}'; grep State /proc/$!/status"
+    assert outside(["sh", "-c", script]).splitlines() == ["done", "State:\tT (stopped)"]
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -415,12 +453,27 @@ def test_signals_to_everybody(abx, user, script):
     controllable(abx, box)
 
 
+FORKS = """import os, time
+n = 0
+try:
+    while n < 4200:
+        if os.fork() == 0:
+            time.sleep(1000)
+        n += 1
+except OSError:
+    pass
+print(n, flush=True)
+"""
+
+
+def test_many_processes_do_start_outside():
+    assert outside(["python3", "-c", FORKS]) == "4200\n"
+
+
 @pytest.mark.parametrize("user", USERS)
 def test_more_processes_than_allowed(abx, user):
     box = abx.create()
-    script = ("import os,time\nn = 0\ntry:\n while True:\n  if os.fork() == 0: time.sleep(1000)\n  n += 1\n"
-              "except OSError as e: print(n, flush=True)\ntime.sleep(1000)")
-    job = abx.ok("exec", "-d", "-u", user, box, "--", "python3", "-c", script).text.strip()
+    job = abx.ok("exec", "-d", "-u", user, box, "--", "python3", "-c", FORKS + "time.sleep(1000)").text.strip()
     lines = wait_for(lambda: abx.ok("logs", box, job).text, "the limit", LIMIT)
     assert 1000 < int(lines) < 4097
     r = abx("exec", "-u", user, box, "--", "true")
@@ -435,10 +488,19 @@ def test_without_its_files(abx):
     controllable(abx, box)
 
 
+FLOOD = "while :; do cat /dev/zero | head -c 10000000; done"
+
+
+def test_a_flood_is_one_outside():
+    r = subprocess.run(["sh", "-c", f"({FLOOD}) 2>/dev/null | head -c 300000000 | wc -c"], stdout=subprocess.PIPE,
+                       timeout=LIMIT, start_new_session=True)
+    assert int(r.stdout) == 300_000_000
+
+
 def test_output_that_nobody_reads(abx, spawn):
     box = abx.create()
     pid = abx.info(box)["pid"]
-    p = spawn(abx, "exec", box, "--", "sh", "-c", "while :; do cat /dev/zero | head -c 10000000; done # flood-4711")
+    p = spawn(abx, "exec", box, "--", "sh", "-c", FLOOD + " # flood-4711")
     job = abx.ok("exec", "-d", box, "--", "cat", "/dev/zero").text.strip()
     wait_for(lambda: len(select_bytes(p)) > 0, "output")
     wait_for(lambda: "no longer kept" in abx("logs", box, job, stdout=subprocess.DEVNULL).errors, "a flood", LIMIT)

@@ -55,6 +55,22 @@ def test_many_at_once_with_much_output(abx):
         assert r.code == 0 and r.out == (b"%d\n" % i * 1_000_000)[:1_000_000], repr(r)
 
 
+def test_memory_goes_back(abx):
+    """Nothing is shared with the creator, and an idle pid 1 is small again after its commands."""
+    a = abx.create()
+    pid = abx.info(a)["pid"]
+    with open(f"/proc/{pid}/maps") as f:
+        assert [x for x in f if x.split()[1].endswith("s")] == []
+    for _ in range(100):
+        abx("exec", a, "--", "true", code=0)
+
+    def anonymous():
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            return int(next(x for x in f if x.startswith("Pss_Anon:")).split()[1])
+
+    wait_for(lambda: anonymous() < 1400, "its memory given back")
+
+
 def test_a_full_queue_is_told_at_once(abx):
     """Nobody hangs on a server that takes no more; it is alive, and goes on."""
     a = abx.create()

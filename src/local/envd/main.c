@@ -9,6 +9,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* So long after the last end of a process memory goes back; and once more when all records have expired. */
+#define IDLE_MS    1000u
+#define EXPIRED_MS 35000u
+
+typedef struct init {
+    abx_envd *envd;
+    uv_poll_t child;
+    uv_timer_t idle;
+    bool trimmed; /* once since the last end of a process */
+} init;
+
+/* What commands took from the C library's heap; it keeps it for good otherwise. */
+static void on_idle(uv_timer_t *timer)
+{
+    init *in = timer->data;
+    (void)malloc_trim(0);
+    if (!in->trimmed)
+        (void)uv_timer_start(timer, on_idle, EXPIRED_MS, 0);
+    in->trimmed = true;
+}
+
 /* The one place that waits. Who is no process of ours is an orphan that came to us: it is only buried. */
 static void reap(abx_envd *e)
 {
@@ -33,7 +54,10 @@ static void on_child(uv_poll_t *poll, int status, int events)
     if (uv_fileno((uv_handle_t *)poll, &fd) == 0)
         while (read(fd, info, sizeof(info)) > 0)
             ;
-    reap(poll->data);
+    init *in = poll->data;
+    reap(in->envd);
+    in->trimmed = false;
+    (void)uv_timer_start(&in->idle, on_idle, IDLE_MS, 0);
 }
 
 /* The kernel ends all other processes of the namespace with us. */
@@ -54,9 +78,8 @@ _Noreturn static void refuse(abx_error *err, int log_fd)
 _Noreturn void abx_envd_main(const abx_envd_config *config)
 {
     uv_loop_t loop;
-    uv_poll_t child;
+    init in = {0};
     sigset_t set;
-    abx_envd *e = NULL;
     abx_error *err = NULL;
     abx_envd_config own = *config;
     own.ready = NULL;
@@ -66,13 +89,14 @@ _Noreturn void abx_envd_main(const abx_envd_config *config)
     ABX_CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
     (void)signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0 || uv_loop_init(&loop) != 0 || uv_poll_init(&loop, &child, fd) != 0)
+    if (fd < 0 || uv_loop_init(&loop) != 0 || uv_poll_init(&loop, &in.child, fd) != 0 ||
+        uv_timer_init(&loop, &in.idle) != 0)
         refuse(NULL, config->log_fd);
-    if (abx_envd_open(&loop, &own, on_end, NULL, &e, &err) < 0)
+    if (abx_envd_open(&loop, &own, on_end, NULL, &in.envd, &err) < 0)
         refuse(err, config->log_fd);
-    e->is_init = true;
-    child.data = e;
-    ABX_CHECK(uv_poll_start(&child, UV_READABLE, on_child) == 0);
+    in.envd->is_init = true;
+    in.child.data = in.idle.data = &in;
+    ABX_CHECK(uv_poll_start(&in.child, UV_READABLE, on_child) == 0);
     (void)malloc_trim(0);
     if (config->ready)
         config->ready(config->ready_data);

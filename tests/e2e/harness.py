@@ -3,7 +3,9 @@
 The test process is a subreaper: whatever the program starts and leaves behind becomes its child, so a leak
 can be seen without guessing by names. Nothing here asserts a time; every wait has a limit that only ends a hang."""
 
+import atexit
 import ctypes
+import itertools
 import json
 import os
 import pty
@@ -76,6 +78,8 @@ class Result:
 # The lower layer that the first sandbox of a home is built on takes longer to write than most tests; it is handed on
 # from one home to the next.
 skeletons = []
+shelf = []  # the folder that they wait in
+numbers = itertools.count()
 
 
 class Abx:
@@ -176,7 +180,10 @@ class Abx:
     def hand_on(self):
         skeleton = self.home / "local" / "skeleton"
         if len(skeletons) < 4 and len(str(skeleton)) < 200 and skeleton.is_dir():
-            place = Path(tempfile.mkdtemp(prefix="abx-e2e.")) / "skeleton"
+            if not shelf:
+                shelf.append(Path(tempfile.mkdtemp(prefix="abx-e2e.")))
+                atexit.register(remove_tree, shelf[0])
+            place = shelf[0] / str(next(numbers))
             os.rename(skeleton, place)
             skeletons.append(place)
 

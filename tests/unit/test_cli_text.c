@@ -62,9 +62,13 @@ static void a_narrow_terminal_cuts_the_widest_but_never_the_first(void **state)
 static void small_questions_do_not_wait_for_ever(void **state)
 {
     abx_cli cli = {.deadline = ABX_FOREVER};
-    static const abx_op_id small[] = {
-        ABX_OP_PROCESS_LIST, ABX_OP_PROCESS_SIGNAL, ABX_OP_FS_STAT,   ABX_OP_FS_LIST,
-        ABX_OP_FS_MAKE_DIR,  ABX_OP_FS_RENAME,      ABX_OP_FS_REMOVE, ABX_OP_SANDBOX_SET_TIMEOUT};
+    static const abx_op_id small[] = {ABX_OP_PROCESS_LIST,
+                                      ABX_OP_PROCESS_SIGNAL,
+                                      ABX_OP_FS_STAT,
+                                      ABX_OP_FS_LIST,
+                                      ABX_OP_FS_MAKE_DIR,
+                                      ABX_OP_FS_RENAME,
+                                      ABX_OP_SANDBOX_SET_TIMEOUT};
     static const abx_op_id large[] = {ABX_OP_PROCESS_START, ABX_OP_FS_READ,  ABX_OP_FS_WRITE,
                                       ABX_OP_FS_WATCH,      ABX_OP_PTY_OPEN, ABX_OP_SANDBOX_CREATE};
     for (size_t i = 0; i < ABX_COUNT(small); i++)

@@ -82,8 +82,7 @@ uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op)
     case ABX_OP_FS_STAT:
     case ABX_OP_FS_LIST:
     case ABX_OP_FS_MAKE_DIR:
-    case ABX_OP_FS_RENAME:
-    case ABX_OP_FS_REMOVE: return SMALL_MS;
+    case ABX_OP_FS_RENAME: return SMALL_MS; /* not fs.remove: a large tree takes its time */
     default: return ABX_FOREVER;
     }
 }

@@ -34,6 +34,9 @@ struct local_provider {
 
 /* The box of a living sandbox: connects when there is none yet. Borrowed. NULL and *err. */
 local_box *local_box_get(local_provider *p, const char *id, abx_error **err);
+/* The box of a sandbox that is being made: its client is set up while the sandbox comes up. Does nothing where its token
+ * is not known yet. */
+void local_box_prepare(local_provider *p, const char *id);
 /* The box of a sandbox that was just made; first_fd is taken over (-1: connect later). */
 int local_box_adopt(local_provider *p, const char *id, int first_fd, bool tied, abx_error **err);
 /* Close one box, or all; cb (or NULL) once, later. */

@@ -82,20 +82,36 @@ local_box *local_box_get(local_provider *p, const char *id, abx_error **err)
     return box;
 }
 
-int local_box_adopt(local_provider *p, const char *id, int first_fd, bool tied, abx_error **err)
+static int hold_lifeline(local_box *box, int fd, abx_error **err)
+{
+    box->lifeline_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (box->lifeline_fd < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno,
+                              "cannot keep the sandbox's connection");
+    return 0;
+}
+
+void local_box_prepare(local_provider *p, const char *id)
 {
     local_box *box = new_box(p, id);
+    box->token = abx_local_token(p->local, id, NULL);
+    if (!box->token || open_client(p, box, NULL) < 0)
+        free_box(box);
+}
+
+int local_box_adopt(local_provider *p, const char *id, int first_fd, bool tied, abx_error **err)
+{
+    local_box *box = local_box_find(p, id);
+    bool fresh = !box;
+    if (fresh)
+        box = new_box(p, id);
     box->first_fd = first_fd;
-    if (tied && first_fd >= 0) {
-        box->lifeline_fd = fcntl(first_fd, F_DUPFD_CLOEXEC, 3);
-        if (box->lifeline_fd < 0) {
-            abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot keep the sandbox's connection");
-            free_box(box);
-            return -1;
-        }
-    }
-    box->token = abx_local_token(p->local, id, err);
-    if (!box->token || open_client(p, box, err) < 0) {
+    int rc = tied && first_fd >= 0 ? hold_lifeline(box, first_fd, err) : 0;
+    if (!fresh)
+        return rc; /* on failure the provider's end closes it */
+    if (rc == 0)
+        box->token = abx_local_token(p->local, id, err);
+    if (rc < 0 || !box->token || open_client(p, box, err) < 0) {
         free_box(box);
         return -1;
     }

@@ -42,9 +42,17 @@ static void on_unwanted_killed(void *data, const abx_error *err)
     let_go(k);
 }
 
+static void drop_box(creation *k)
+{
+    local_box *box = local_box_find(k->p, k->id);
+    if (box)
+        local_box_close(box, NULL, NULL);
+}
+
 /* The caller went away while the sandbox was made. */
 static void undo(creation *k, int first_fd)
 {
+    drop_box(k);
     abx_close_fd(&first_fd);
     abx_error *why = NULL;
     if (abx_local_kill(k->p->local, k->id, on_unwanted_killed, k, &why) == 0)
@@ -61,6 +69,8 @@ static void on_created(void *data, yyjson_val *info, int first_fd, const abx_err
         return;
     }
     abx_error *why = abx_error_copy(err);
+    if (err)
+        drop_box(k);
     if (!err && local_box_adopt(k->p, k->id, first_fd, k->spec.tied, &why) == 0)
         local_end(k->call, abx_json_copy(info));
     else if (k->call)
@@ -146,5 +156,6 @@ int local_create(local_provider *p, abx_call *call, abx_error **err)
     }
     k->call = call;
     abx_call_accept(call, &backend, k);
+    local_box_prepare(p, k->id);
     return 0;
 }

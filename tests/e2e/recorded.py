@@ -54,6 +54,12 @@ class Exchange:
         return self.target.endswith(STREAMS)
 
     @property
+    def is_over_at_once(self):
+        """A time limit of a millisecond: what a process says by then, and whether it has begun, is chance."""
+        limits = [h.split(":", 1)[1].strip() for h in self.request["headers"] if name_of(h) == "connect-timeout-ms"]
+        return limits == ["1"]
+
+    @property
     def is_typed(self):
         """A shell on a terminal that somebody types at?"""
         return self.file.startswith(("pty-", "cli")) and '"pty"' in json.dumps(self.request.get("frames", ""))
@@ -403,6 +409,8 @@ def compare_frames(exchange, answer):
         return compare_terminal(theirs, mine, is_whole=not any("note" in f for f in recorded))
     if any("note" in f or "cut" in f for f in recorded):
         theirs, mine = without_left_out(recorded, theirs, mine)
+    if exchange.is_over_at_once:
+        theirs, mine = theirs[-1:], mine[-1:]
     if exchange.line.get("aborted"):
         shortest = min(len(theirs), len(mine))
         theirs, mine = theirs[:shortest], mine[:shortest]

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "doors/cli/jobs.h"
 #include "doors/cli/cli.h"
 #include "doors/cli/details.h"
 #include "doors/cli/errors.h"
@@ -57,6 +58,31 @@ static void a_narrow_terminal_cuts_the_widest_but_never_the_first(void **state)
     assert_non_null(strstr(tiny, "abcdefghijkl"));
     ABX_AUTO_FREE char *wide = table(200), *whole = table(0);
     assert_string_equal(wide, whole);
+}
+
+static const char *last_of(const char *json)
+{
+    static char id[8];
+    ABX_AUTO_JSON d = abx_json_parse(json, strlen(json), ABX_ERR_INTERNAL, "the list", NULL);
+    yyjson_val *last = abx_jobs_last_background(yyjson_doc_get_root(d));
+    snprintf(id, sizeof(id), "%s", abx_json_str(last, "id", "-"));
+    return id;
+}
+
+static void last_job_is_found_by_order_and_time(void **state)
+{
+    /* in the order of starts, while the clock was set back */
+    assert_string_equal(
+        last_of("[{\"id\":\"a\",\"background\":true,\"startedAt\":\"2026-01-01T00:00:05Z\"},"
+                "{\"id\":\"b\",\"background\":true,\"startedAt\":\"2026-01-01T00:00:04.990Z\"},"
+                "{\"id\":\"c\",\"background\":false,\"startedAt\":\"2026-01-01T00:00:09Z\"}]"),
+        "b");
+    /* in no order */
+    assert_string_equal(
+        last_of("[{\"id\":\"a\",\"background\":true,\"startedAt\":\"2026-01-01T00:01:00Z\"},"
+                "{\"id\":\"b\",\"background\":true,\"startedAt\":\"2026-01-01T00:00:30.5Z\"}]"),
+        "a");
+    assert_string_equal(last_of("[]"), "-");
 }
 
 static void small_questions_do_not_wait_for_ever(void **state)
@@ -324,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_aligned_and_empty_is_a_dash),
         cmocka_unit_test(a_narrow_terminal_cuts_the_widest_but_never_the_first),
+        cmocka_unit_test(last_job_is_found_by_order_and_time),
         cmocka_unit_test(small_questions_do_not_wait_for_ever),
         cmocka_unit_test(text_is_never_split_inside_a_character),
         cmocka_unit_test(other_bytes_are_base64),

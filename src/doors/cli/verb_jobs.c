@@ -20,17 +20,24 @@ int abx_jobs_list(abx_cli *cli, const char *sandbox, yyjson_doc **out, abx_error
     return abx_cli_call(cli, ABX_OP_PROCESS_LIST, abx_cli_params(sandbox, &root), out, err);
 }
 
+/* Lists come in the order of starts where a provider keeps one; times tell where it does not. Times a little apart tell
+ * nothing: the clock of a machine may be set back between two starts. */
+#define CLOCK_STEP_MS 2000
+
 yyjson_val *abx_jobs_last_background(yyjson_val *list)
 {
     yyjson_val *last = NULL, *p;
     size_t i, n;
-    const char *last_time = "";
+    int64_t last_time = 0;
     yyjson_arr_foreach(list, i, n, p)
     {
-        const char *started = abx_json_str(p, "startedAt", "");
-        if (abx_json_bool(p, "background", false) && (!last || strcmp(started, last_time) >= 0)) {
+        int64_t started = 0;
+        if (!abx_json_bool(p, "background", false))
+            continue;
+        (void)abx_parse_rfc3339(abx_json_str(p, "startedAt", ""), &started);
+        if (!last || started >= last_time - CLOCK_STEP_MS) {
             last = p;
-            last_time = started;
+            last_time = started > last_time ? started : last_time;
         }
     }
     return last;

@@ -21,6 +21,8 @@ int abx_make_dirs(const char *path, mode_t mode, abx_error **err);
  * tightened and *tightened set. Relative ABX_HOME is taken from the working directory. Returns an owned
  * absolute path, or NULL and *err. */
 char *abx_home_open(bool *tightened, abx_error **err);
+/* Where it is or would be; nothing is made or checked. Owned; NULL and *err. */
+char *abx_home_path(abx_error **err);
 
 /* Read a whole file of at most max bytes. Returns 0; 1 when there is no such file (no error is set);
  * -1 otherwise. The buffer is 0-terminated. */

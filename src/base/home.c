@@ -32,7 +32,7 @@ static char *user_home(void)
     return found;
 }
 
-static char *home_path(abx_error **err)
+char *abx_home_path(abx_error **err)
 {
     const char *set = getenv("ABX_HOME");
     if (set && *set) {
@@ -82,7 +82,7 @@ char *abx_home_open(bool *tightened, abx_error **err)
 {
     if (tightened)
         *tightened = false;
-    ABX_AUTO_FREE char *path = home_path(err);
+    ABX_AUTO_FREE char *path = abx_home_path(err);
     if (!path)
         return NULL;
     size_t n = strlen(path);

@@ -38,6 +38,7 @@ VERBS = {
     "config path": [],
     "config trust": [],
     "context": [],
+    "completion": [],
     "schema": [],
     "version": [],
     "help": [],

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "doors/cli/cli.h"
+#include "doors/cli/complete.h"
 #include "doors/cli/errors.h"
 #include "doors/cli/event_lines.h"
 #include "doors/cli/fd_kind.h"
@@ -92,6 +93,9 @@ int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters)
 {
     bool stdin_closed;
     abx_fd_fill_standard(&stdin_closed);
+    if (argc > 1 &&
+        strcmp(argv[1], "__complete") == 0) /* no verb: what the completion scripts ask */
+        return abx_complete_main(argc, argv, adapters);
     /* A reader that goes away is an answer of write, not the end of this process: what runs is ended first. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* likewise a file that may not grow (ulimit -f): EFBIG */

@@ -54,7 +54,7 @@ void abx_help_short(abx_buf *out)
         {"move files", "cp files"},
         {"end and wait", "signal wait extend kill gc"},
         {"about this machine", "doctor config context"},
-        {"about abx", "help schema version"},
+        {"about abx", "help completion schema version"},
     };
     add(out, "abx: throw-away sandboxes to run code in\n\n");
     add(out, "usage: abx [flags] VERB [flags] [SANDBOX] [args] [-- COMMAND [ARG...]]\n\n");

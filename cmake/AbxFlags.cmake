@@ -33,9 +33,8 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(abx_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
 
-# OPENSSL_init_ssl: see src/net/http_ssl_init.c
-target_link_options(abx_flags INTERFACE -Wl,--wrap=OPENSSL_init_ssl,--wrap=OPENSSL_cpuid_setup
-    -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+target_link_options(abx_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed
+    -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 check_linker_flag(C -Wl,-z,pack-relative-relocs ABX_HAS_PACK_RELATIVE_RELOCS)
 if(ABX_HAS_PACK_RELATIVE_RELOCS)
     target_link_options(abx_flags INTERFACE -Wl,-z,pack-relative-relocs)

@@ -10,6 +10,9 @@ target_link_options(abx PRIVATE -static-libgcc -static-libstdc++ -pie)
 add_dependencies(abx abx_generated)
 set_target_properties(abx PROPERTIES LINKER_LANGUAGE CXX)
 
+# OpenSSL's tables are relocated when they are needed (src/base/openssl_tables.h).
+abx_relocate_late(abx)
+
 # abx.debug keeps the symbols for gdb and perf, which find it by its name.
 if(ABX_STRIP)
     add_custom_command(TARGET abx POST_BUILD VERBATIM WORKING_DIRECTORY ${CMAKE_BINARY_DIR}

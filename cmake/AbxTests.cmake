@@ -3,7 +3,8 @@
 #                            with other names are shared by all of them
 #     tests/capi/test_*.c    cmocka, linked to libabx.so alone
 #     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent is linked to
-#                            the adapters and what is below them, envd_serve to local and below
+#                            the adapters and what is below them, envd_serve to local and below,
+#                            tls_get to net and below
 #     tests/bench/*.c        bench programs, linked to every area
 #     tests/fuzz/fuzz_*.c    libFuzzer targets, linked to every area
 
@@ -58,6 +59,8 @@ foreach(_source IN LISTS _helpers)
 endforeach()
 target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the house inside, as libabx will be
 target_link_libraries(envd_serve PRIVATE abx_local)
+target_link_libraries(tls_get PRIVATE abx_net)
+abx_relocate_late(tls_get)
 
 if(ABX_BENCH)
     file(GLOB _bench CONFIGURE_DEPENDS tests/bench/*.c)

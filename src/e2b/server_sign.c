@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/id.h"
+#include "base/openssl_tables.h"
 #include "wire/base64.h"
 
 char *abx_e2b_sign(const char *path, const char *operation, const char *user, const char *token,
@@ -15,6 +16,7 @@ char *abx_e2b_sign(const char *path, const char *operation, const char *user, co
                                           expiration ? ":" : "", expiration ? expiration : "");
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
+    abx_openssl_ready();
     ABX_CHECK(EVP_Digest(text, strlen(text), digest, &len, EVP_sha256(), NULL) == 1);
     explicit_bzero(text, strlen(text));
     ABX_AUTO_FREE char *code = abx_base64_text(digest, len, ABX_BASE64_STANDARD, false);

@@ -60,14 +60,12 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Of the creator's descriptors only what is served stays, and none of the memory that it shares. */
+/* Of the creator's descriptors only what is served stays. */
 static int keep_only(abx_setup *s)
 {
     int *const kept[] = {&s->pair, &s->listener, &s->lock, &s->root_userns};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
-    if (abx_drop_shared_memory() < 0)
-        return abx_refused(s, ABX_LAYER_DEV, "unmapping the creator's memory");
     s->skeleton = s->usr = -1;
     return 0;
 }

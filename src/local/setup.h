@@ -93,7 +93,5 @@ int abx_child_filter(void);
 
 /* Forget what this process's command line and environment said, in place. wipe.c */
 void abx_wipe_origin(void);
-/* Unmap what is still shared with the creator. 0, or -1 with errno. wipe.c */
-int abx_drop_shared_memory(void);
 
 #endif

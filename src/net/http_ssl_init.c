@@ -1,6 +1,7 @@
 #include <curl/curl.h>
 #include <openssl/ssl.h>
 
+#include "base/openssl_tables.h"
 #include "net/http_client_inner.h"
 
 /* OpenSSL on demand. curl sets up all of OpenSSL (error texts, engines, tables) when it is initialised,
@@ -10,13 +11,14 @@
 int __real_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 int __wrap_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 
-/* Left out before main, see cmake/openssl_cpuid.c. */
+/* Left out before main, see cmake/lazy/openssl.c. */
 void __real_OPENSSL_cpuid_setup(void);
 
 int __wrap_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *settings)
 {
     if (options & OPENSSL_INIT_ENGINE_ALL_BUILTIN)
         return 1;
+    abx_openssl_ready();
     __real_OPENSSL_cpuid_setup();
     /* The configuration of the machine's OpenSSL may load modules from anywhere. */
     return __real_OPENSSL_init_ssl(options | OPENSSL_INIT_NO_LOAD_CONFIG, settings);

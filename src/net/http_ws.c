@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/openssl_tables.h"
 #include "base/text.h"
 #include "net/http_server_inner.h"
 #include "wire/base64.h"
@@ -88,6 +89,7 @@ static void accept_key(const char *key, char out[64])
     unsigned int n = 0;
 
     int len = snprintf(text, sizeof text, "%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
+    abx_openssl_ready();
     ABX_CHECK(EVP_Digest(text, (size_t)len, digest, &n, EVP_sha1(), NULL) == 1);
     abx_base64_encode(digest, n, out, ABX_BASE64_STANDARD, true);
 }

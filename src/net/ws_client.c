@@ -8,6 +8,7 @@
 #include <wslay/wslay.h>
 
 #include "base/id.h"
+#include "base/openssl_tables.h"
 #include "base/text.h"
 #include "net/http_client_inner.h"
 #include "wire/base64.h"
@@ -196,6 +197,7 @@ static char *make_key(char **expected)
     abx_random_bytes(nonce, sizeof nonce);
     char *key = abx_base64_text(nonce, sizeof nonce, ABX_BASE64_STANDARD, true);
     ABX_AUTO_FREE char *text = abx_format("%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
+    abx_openssl_ready();
     ABX_CHECK(EVP_Digest(text, strlen(text), digest, &n, EVP_sha1(), NULL) == 1);
     *expected = abx_base64_text(digest, n, ABX_BASE64_STANDARD, true);
     return key;

@@ -66,6 +66,14 @@ def arrow_problem(source, target):
     return None
 
 
+def unready_openssl(path):
+    """Why a file that calls OpenSSL may find its tables unrelocated (src/base/openssl_tables.h), or None."""
+    text = path.read_text()
+    if re.search(r"#include <openssl/(?!ssl\.h)", text) and "abx_openssl_ready()" not in text:
+        return "calls OpenSSL without abx_openssl_ready"
+    return None
+
+
 def find_circle(graph):
     """The first circle of the graph as a list of nodes, or None."""
     state, path = {}, []
@@ -111,6 +119,8 @@ def main():
             continue
         source = path.relative_to(SRC).as_posix()
         files[source] = []
+        if unready_openssl(path):
+            problems.append(f"src/{source}: {unready_openssl(path)}")
         for line, quote, target in includes_of(path):
             if quote == "<":
                 if (SRC / target).is_file():

@@ -121,6 +121,28 @@ int abx_parse_rfc3339(const char *s, int64_t *wall_ms)
     return 0;
 }
 
+int abx_parse_rfc3339_ns(const char *s, int64_t *seconds, long *ns)
+{
+    int64_t ms;
+    if (abx_parse_rfc3339(s, &ms) < 0)
+        return -1;
+    *seconds = ms / 1000 - (ms % 1000 < 0);
+    *ns = 0;
+    const char *p = strchr(s, '.');
+    long weight = 100000000;
+    for (p = p ? p + 1 : ""; isdigit((unsigned char)*p) && weight > 0; p++, weight /= 10)
+        *ns += (*p - '0') * weight;
+    return 0;
+}
+
+void abx_format_rfc3339_ns(int64_t seconds, long ns, char out[ABX_RFC3339_NS_SIZE])
+{
+    char whole[ABX_RFC3339_SIZE];
+    abx_format_rfc3339(seconds * 1000, whole);
+    whole[strcspn(whole, "Z.")] = 0;
+    snprintf(out, ABX_RFC3339_NS_SIZE, "%.24s.%09ldZ", whole, ns);
+}
+
 static const struct {
     const char *name;
     uint64_t ms;

@@ -15,6 +15,11 @@ int64_t abx_now_wall_ms(void);  /* Unix time */
 void abx_format_rfc3339(int64_t wall_ms, char out[ABX_RFC3339_SIZE]);
 /* Any RFC 3339 time with Z or an offset, any fraction. 0, or -1. */
 int abx_parse_rfc3339(const char *s, int64_t *wall_ms);
+/* The same with nanoseconds: seconds since 1970 (rounded down) and 0 to 999999999. */
+int abx_parse_rfc3339_ns(const char *s, int64_t *seconds, long *ns);
+/* "2026-01-31T12:00:00.123456789Z", always nine digits; out has room for ABX_RFC3339_NS_SIZE. */
+#define ABX_RFC3339_NS_SIZE 40
+void abx_format_rfc3339_ns(int64_t seconds, long ns, char out[ABX_RFC3339_NS_SIZE]);
 
 /* "500ms", "30s", "5m", "2h", "1h30m", "2d"; a bare integer is seconds; "0" and "none" are no limit and
  * give ABX_FOREVER. 0, or -1 when it is no duration. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 /* --- the query ----------------------------------------------------------------------------------------------- */
@@ -152,30 +153,48 @@ static void write_end(abx__envd_exchange *x, const abx_error *err)
     abx__envd_job_unref(job);
 }
 
+/* What our envd takes besides the path. 0, or -1 and *err. */
+static int put_additions(const abx__envd_job *job, abx_buf *path, abx_error **err)
+{
+    static const char *const only_ours[] = {"mode", "whole", "modifiedAt"};
+    const writing *w = job->state;
+    yyjson_val *params = abx_call_params(job->call);
+    for (size_t i = 0; i < ABX_COUNT(only_ours); i++)
+        if (!job->client->abx && abx_json_get(params, only_ours[i]))
+            return abx_fail(err, ABX_ERR_FEATURE_MISSING,
+                            "the sandbox does not take '%s' of a file that is written",
+                            only_ours[i]);
+    if (!job->client->abx)
+        return 0;
+    int64_t mode = abx__envd_param_int(job, "mode", -1);
+    if (mode > 07777)
+        return abx_fail(err, ABX_ERR_USAGE, "'mode' has more than permission bits");
+    const char *modified = abx__envd_param(job, "modifiedAt");
+    int64_t seconds = 0;
+    long ns = 0;
+    if (modified && abx_parse_rfc3339_ns(modified, &seconds, &ns) < 0)
+        return abx_fail(err, ABX_ERR_USAGE, "'modifiedAt' is no time");
+    int rc = abx_buf_add_str(path, "&abx=1");
+    if (rc == 0 && mode >= 0)
+        rc = abx_buf_addf(path, "&abx_mode=%llo", (unsigned long long)mode);
+    if (rc == 0 && w->expected >= 0)
+        rc = abx_buf_addf(path, "&abx_size=%lld", (long long)w->expected);
+    if (rc == 0 && abx_json_bool(params, "whole", false))
+        rc = abx_buf_add_str(path, "&abx_whole=1");
+    if (rc == 0 && modified)
+        rc = abx_buf_addf(path, "&abx_mtime=%lld.%09ld", (long long)seconds, ns);
+    return rc < 0 ? abx_fail(err, ABX_ERR_TOO_LARGE, "the path is too long") : 0;
+}
+
 static int write_start(abx__envd_job *job, abx_error **err)
 {
     static const abx__envd_hooks hooks = {
         .head = write_head, .writable = write_writable, .end = write_end};
     writing *w = job->state;
-    int64_t mode = abx__envd_param_int(job, "mode", -1);
     ABX_AUTO_BUF path = ABX_BUF(ABX__ENVD_MAX_HEAD);
     w->expected = abx__envd_param_int(job, "size", -1);
-    if (put_query(job, &path, err) < 0)
+    if (put_query(job, &path, err) < 0 || put_additions(job, &path, err) < 0)
         return -1;
-    if (mode >= 0 && !job->client->abx)
-        return abx_fail(err, ABX_ERR_FEATURE_MISSING,
-                        "the sandbox does not take the mode of a file");
-    if (mode > 07777)
-        return abx_fail(err, ABX_ERR_USAGE, "'mode' has more than permission bits");
-    int rc = 0;
-    if (job->client->abx)
-        rc = abx_buf_add_str(&path, "&abx=1");
-    if (rc == 0 && mode >= 0)
-        rc = abx_buf_addf(&path, "&abx_mode=%llo", (unsigned long long)mode);
-    if (rc == 0 && job->client->abx && w->expected >= 0)
-        rc = abx_buf_addf(&path, "&abx_size=%lld", (long long)w->expected);
-    if (rc < 0)
-        return abx_fail(err, ABX_ERR_TOO_LARGE, "the path is too long");
     abx__envd_request r = {.method = "POST",
                            .path = abx_buf_cstr(&path),
                            .content_type = "application/octet-stream",

@@ -105,7 +105,11 @@ typedef struct abx_e2b_meta {
 
 typedef struct abx_e2b_put_options {
     const char *user;
-    int mode; /* permission bits to set, -1: as umask and the old file have it */
+    int mode;          /* permission bits to set, -1: as umask and the old file have it */
+    bool whole;        /* the old file stays until the new one is there with all its bytes */
+    int64_t size;      /* bytes that must come, -1: not told */
+    bool has_modified; /* set its time: */
+    struct timespec modified;
     const abx_e2b_meta *meta;
     size_t meta_count;
 } abx_e2b_put_options;

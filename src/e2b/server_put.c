@@ -27,6 +27,8 @@ typedef struct put {
     abx_e2b_meta meta[MAX_META];
     size_t meta_count;
     int mode;
+    bool whole, has_modified;
+    struct timespec modified;
     int64_t want_size; /* -1: not told */
     int64_t size;
     bool sizes; /* tell them */
@@ -148,8 +150,14 @@ static int file_open(put *p, const char *path)
         }
     p->paths = abx_realloc(p->paths, (p->path_count + 1) * sizeof(*p->paths));
     p->paths[p->path_count++] = abx_strdup(p->file_path);
-    abx_e2b_put_options o = {
-        .user = p->user, .mode = p->mode, .meta = p->meta, .meta_count = p->meta_count};
+    abx_e2b_put_options o = {.user = p->user,
+                             .mode = p->mode,
+                             .whole = p->whole,
+                             .size = p->want_size,
+                             .has_modified = p->has_modified,
+                             .modified = p->modified,
+                             .meta = p->meta,
+                             .meta_count = p->meta_count};
     p->file = p->server->filling->put_open(p->server->data, p->file_path, &o, &f);
     if (!p->file)
         refuse(p, &f);
@@ -303,13 +311,38 @@ static int read_meta(put *p, abx_e2b_fault *f)
     return -1;
 }
 
+/* "SECONDS.NNNNNNNNN", seconds since 1970, nine digits of a second. 0, or -1. */
+static int parse_time(const char *text, struct timespec *out)
+{
+    char seconds[24];
+    const char *dot = strchr(text, '.');
+    const char *digits = text[0] == '-' ? text + 1 : text;
+    uint64_t s = 0, ns = 0;
+    if (!dot || dot < digits || (size_t)(dot - digits) >= sizeof seconds || strlen(dot + 1) != 9)
+        return -1;
+    memcpy(seconds, digits, (size_t)(dot - digits));
+    seconds[dot - digits] = 0;
+    if (abx_parse_uint(seconds, INT64_MAX, &s) < 0 || abx_parse_uint(dot + 1, 999999999, &ns) < 0)
+        return -1;
+    *out = (struct timespec){text[0] == '-' ? -(time_t)s : (time_t)s, (long)ns};
+    return 0;
+}
+
 /* Our additions to the query. 0, or -1: f. */
 static int read_query(put *p, abx_e2b_fault *f)
 {
     ABX_AUTO_FREE char *mode = abx_exchange_query_get(p->x, "abx_mode");
     ABX_AUTO_FREE char *size = abx_exchange_query_get(p->x, "abx_size");
     ABX_AUTO_FREE char *abx = abx_exchange_query_get(p->x, "abx");
+    ABX_AUTO_FREE char *whole = abx_exchange_query_get(p->x, "abx_whole");
+    ABX_AUTO_FREE char *modified = abx_exchange_query_get(p->x, "abx_mtime");
     p->sizes = abx_str_eq(abx, "1");
+    p->whole = abx_str_eq(whole, "1");
+    if (modified && parse_time(modified, &p->modified) < 0) {
+        abx_e2b_fault_set(f, 400, "abx_mtime is not a time: %s", modified);
+        return -1;
+    }
+    p->has_modified = modified != NULL;
     p->mode = -1;
     p->want_size = -1;
     if (mode) {

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/cli/errors.h"
+#include "doors/cli/progress.h"
 
 extern char **environ;
 
@@ -286,6 +287,7 @@ int abx_cli_exit_code(const abx_cli *cli, const abx_error *e)
 
 int abx_cli_report(const abx_cli *cli, const abx_error *e)
 {
+    abx_transfer_hide(cli->_transfer);
     const abx_verb *verb = cli->args->verb;
     abx_error_style style = {
         .json = abx_cli_json(cli),
@@ -299,8 +301,9 @@ int abx_cli_report(const abx_cli *cli, const abx_error *e)
     return abx_cli_exit_code(cli, e);
 }
 
-static void write_note(const char *fmt, va_list ap)
+static void write_note(const abx_cli *cli, const char *fmt, va_list ap)
 {
+    abx_transfer_hide(cli->_transfer);
     ABX_AUTO_FREE char *text = abx_vformat(fmt, ap);
     ABX_AUTO_FREE char *safe = abx_printable(text);
     fprintf(stderr, "%s\n", safe);
@@ -312,15 +315,14 @@ void abx_cli_note(const abx_cli *cli, const char *fmt, ...)
         return;
     va_list ap;
     va_start(ap, fmt);
-    write_note(fmt, ap);
+    write_note(cli, fmt, ap);
     va_end(ap);
 }
 
 void abx_cli_warn(const abx_cli *cli, const char *fmt, ...)
 {
-    (void)cli;
     va_list ap;
     va_start(ap, fmt);
-    write_note(fmt, ap);
+    write_note(cli, fmt, ap);
     va_end(ap);
 }

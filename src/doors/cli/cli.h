@@ -52,8 +52,9 @@ struct abx_cli {
     abx_host *_host;
     abx_cli_signal_cb _on_signal;
     void *_on_signal_data;
-    int _interrupted; /* signal that ended the run, or 0 */
-    bool _cleaning;   /* calls go on although interrupted */
+    int _interrupted;               /* signal that ended the run, or 0 */
+    bool _cleaning;                 /* calls go on although interrupted */
+    struct abx_transfer *_transfer; /* its line may be on the terminal; see progress.h */
 };
 
 /* Read the global flags and the environment. Opens nothing. */

@@ -1,6 +1,5 @@
 #include "doors/cli/copy.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +22,13 @@ static void fill_place(abx_copy_place *out, yyjson_val *file)
     out->kind = abx_str_eq(abx_json_str(file, "type", ""), "dir") ? ABX_COPY_DIR : ABX_COPY_FILE;
     out->special = abx_str_eq(abx_json_str(file, "type", ""), "other");
     out->size = abx_json_int(file, "size", 0);
+    out->has_holes = out->size - abx_json_int(file, "allocated", out->size) >= ABX_COPY_HOLES_MIN;
     out->mode = (mode_t)(abx_json_int(file, "mode", 0644) & 0777);
-    if (abx_parse_rfc3339(abx_json_str(file, "modifiedAt", ""), &out->modified_ms) < 0)
-        out->modified_ms = -1;
+    int64_t seconds = 0;
+    long ns = 0;
+    out->has_modified =
+        abx_parse_rfc3339_ns(abx_json_str(file, "modifiedAt", ""), &seconds, &ns) == 0;
+    out->modified = (struct timespec){(time_t)seconds, ns};
     const char *path = abx_json_str(file, "path", NULL);
     if (path) {
         free(out->path);
@@ -53,8 +56,7 @@ static int look_behind(abx_copy *c, abx_copy_place *out, abx_error **err)
 
 int abx_copy_look(abx_copy *c, const abx_remote_path *path, abx_copy_place *out, abx_error **err)
 {
-    *out = (abx_copy_place){
-        .sandbox = path->sandbox, .path = abx_strdup(path->path), .modified_ms = -1};
+    *out = (abx_copy_place){.sandbox = path->sandbox, .path = abx_strdup(path->path)};
     yyjson_mut_val *root = NULL;
     ABX_AUTO_JSON found = NULL;
     ABX_AUTO_ERROR failed = NULL;
@@ -66,9 +68,11 @@ int abx_copy_look(abx_copy *c, const abx_remote_path *path, abx_copy_place *out,
     }
     yyjson_val *file = yyjson_doc_get_root(found);
     fill_place(out, file);
-    if (abx_str_eq(abx_json_str(file, "type", ""), "symlink"))
-        return look_behind(c, out, err);
-    return 0;
+    if (!abx_str_eq(abx_json_str(file, "type", ""), "symlink"))
+        return 0;
+    out->is_link = true;
+    out->has_modified = out->has_holes = false; /* of the link, not of the file */
+    return look_behind(c, out, err);
 }
 
 void abx_copy_place_clear(abx_copy_place *p)
@@ -154,61 +158,6 @@ int abx_copy_file_target(const abx_copy_place *place, const char *word, const ch
     return 0;
 }
 
-/* --- tar in the sandbox -------------------------------------------------------------------------------- */
-
-static int start_tar(abx_copy *c, abx_stream *s, const char *sandbox, const char *const *cmd,
-                     bool input, abx_error **err)
-{
-    yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *d = abx_cli_params(sandbox, &root);
-    yyjson_mut_val *words = abx_mut_arr(d, root, "cmd");
-    for (; *cmd; cmd++)
-        yyjson_mut_arr_add_strcpy(d, words, *cmd);
-    abx_mut_str(d, root, "user", c->user);
-    if (input)
-        abx_mut_str(d, root, "stdin", "stream");
-    ABX_AUTO_ERROR failed = NULL;
-    if (abx_stream_open(s, c->cli, ABX_OP_PROCESS_START, sandbox, d, input, &failed) == 0)
-        return 0;
-    if (failed->id == ABX_ERR_START_FAILED && failed->sys_errno == ENOENT) {
-        abx_fail(err, ABX_ERR_FEATURE_MISSING,
-                 "sandbox '%s' has no program 'tar', which copying folders needs", sandbox);
-        return abx_hint(err, "install tar in it, or copy single files");
-    }
-    return abx_error_take(err, ABX_TAKE(failed));
-}
-
-int abx_copy_tar_extract(abx_copy *c, abx_stream *s, const char *sandbox, const char *dir,
-                         abx_error **err)
-{
-    const char *const cmd[] = {"tar", "-x", "-p", "-o", "-f", "-", "-C", dir, NULL};
-    return start_tar(c, s, sandbox, cmd, true, err);
-}
-
-int abx_copy_tar_pack(abx_copy *c, abx_stream *s, const char *sandbox, const char *dir,
-                      const char *name, abx_error **err)
-{
-    const char *const cmd[] = {"tar", "-c", "-f", "-", "-C", dir, "--", name, NULL};
-    return start_tar(c, s, sandbox, cmd, false, err);
-}
-
-int abx_copy_tar_finish(abx_stream *s, abx_error **err)
-{
-    yyjson_val *result = NULL;
-    if (abx_stream_finish(s, &result, err) < 0)
-        return -1;
-    if (abx_json_int(result, "exitCode", -1) == 0)
-        return 0;
-    const char *notes = abx_stream_notes(s);
-    const char *sig = abx_json_str(result, "signal", NULL);
-    if (strstr(notes, "No space left on device") || strstr(notes, "Disk quota exceeded"))
-        return abx_fail(err, ABX_ERR_NO_SPACE, "no space is left in the sandbox: %s", notes);
-    if (sig)
-        return abx_fail(err, ABX_ERR_FILE, "tar in the sandbox was ended by %s", sig);
-    return abx_fail(err, ABX_ERR_FILE, "tar in the sandbox failed with code %lld: %s",
-                    (long long)abx_json_int(result, "exitCode", -1), notes);
-}
-
 /* --- one file ------------------------------------------------------------------------------------------ */
 
 int abx_copy_read_file(abx_copy *c, abx_stream *s, const abx_copy_place *from, abx_error **err)
@@ -219,14 +168,19 @@ int abx_copy_read_file(abx_copy *c, abx_stream *s, const abx_copy_place *from, a
 }
 
 int abx_copy_write_file(abx_copy *c, abx_stream *s, const char *sandbox, const char *path,
-                        int64_t size, int64_t mode, abx_error **err)
+                        int64_t size, mode_t mode, const struct timespec *modified, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = path_params(c, sandbox, path, &root);
     if (size >= 0)
         abx_mut_int(d, root, "size", size);
-    if (mode >= 0)
-        abx_mut_int(d, root, "mode", mode);
+    abx_mut_int(d, root, "mode", mode & 0777);
+    abx_mut_bool(d, root, "whole", true);
+    if (modified) {
+        char text[ABX_RFC3339_NS_SIZE];
+        abx_format_rfc3339_ns(modified->tv_sec, modified->tv_nsec, text);
+        abx_mut_str(d, root, "modifiedAt", text);
+    }
     return abx_stream_open(s, c->cli, ABX_OP_FS_WRITE, sandbox, d, true, err);
 }
 

@@ -46,11 +46,39 @@ static int send_file(abx_copy *c, abx_stream *s, int fd, const char *path, bool 
         if (rc < 0 || n == 0)
             break;
         c->bytes += (int64_t)n;
+        abx_transfer_add(&c->transfer, (int64_t)n, 0);
         rc = abx_stream_write(s, bytes, n, err);
     }
     if (!regular)
         abx_feed_close(&feed);
     return rc;
+}
+
+static int send_tar(const void *bytes, size_t n, void *data, abx_error **err)
+{
+    abx_stream *s = data;
+    /* tar that has ended takes no more: its own words are the better error, found at the end. */
+    return s->_ended ? 1 : abx_stream_write(s, bytes, n, err);
+}
+
+/* 1: copied by way of tar; 0: it has no holes, or the sandbox cannot keep them; -1 and *err. */
+static int copy_holes(abx_copy *c, const char *from, int fd, const struct stat *st,
+                      const abx_copy_place *place, const char *path, abx_error **err)
+{
+    if (!S_ISREG(st->st_mode) || st->st_size - (int64_t)st->st_blocks * 512 < ABX_COPY_HOLES_MIN)
+        return 0;
+    char as[ABX_COPY_AS_SIZE];
+    abx_copy_as(as);
+    abx_stream s;
+    int rc = abx_copy_holes_begin(c, &s, place, path, err);
+    if (rc <= 0) {
+        abx_stream_close(&s);
+        return rc;
+    }
+    abx_tar_pack_options options = {
+        .cli = c->cli, .root = from, .write = send_tar, .data = &s, .transfer = &c->transfer};
+    rc = abx_tar_pack_file(fd, as, &options, &c->files, &c->bytes, err);
+    return abx_copy_holes_finish(c, &s, place, path, as, rc, err) < 0 ? -1 : 1;
 }
 
 static int copy_file(abx_copy *c, const char *from, int fd, const struct stat *st,
@@ -61,9 +89,14 @@ static int copy_file(abx_copy *c, const char *from, int fd, const struct stat *s
     if (abx_copy_file_target(place, to->path, base ? base : "file", &path, err) < 0)
         return -1;
     bool regular = S_ISREG(st->st_mode);
+    int rc = copy_holes(c, from, fd, st, place, path, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    if (regular)
+        c->transfer.state.total_bytes = st->st_size;
     abx_stream s;
-    int rc = abx_copy_write_file(c, &s, to->sandbox, path, regular ? (int64_t)st->st_size : -1,
-                                 st->st_mode & 0777, err);
+    rc = abx_copy_write_file(c, &s, to->sandbox, path, regular ? (int64_t)st->st_size : -1,
+                             st->st_mode & 0777, regular ? &st->st_mtim : NULL, err);
     if (rc == 0)
         rc = send_file(c, &s, fd, from, regular, err);
     if (rc == 0)
@@ -75,13 +108,6 @@ static int copy_file(abx_copy *c, const char *from, int fd, const struct stat *s
 }
 
 /* --- a folder ------------------------------------------------------------------------------------------ */
-
-static int send_tar(const void *bytes, size_t n, void *data, abx_error **err)
-{
-    abx_stream *s = data;
-    /* tar that has ended takes no more: its own words are the better error, found at the end. */
-    return s->_ended ? 1 : abx_stream_write(s, bytes, n, err);
-}
 
 static int copy_folder(abx_copy *c, const char *from, int fd, const abx_copy_place *place,
                        abx_error **err)
@@ -96,10 +122,18 @@ static int copy_folder(abx_copy *c, const char *from, int fd, const abx_copy_pla
     if (abx_copy_folder_target(c, place, base, &path, &created, err) < 0)
         return -1;
     abx_stream s;
+    abx_copy_tar kind = ABX_COPY_TAR_PLAIN;
     int rc = abx_copy_tar_extract(c, &s, place->sandbox, path, err);
+    if (rc == 0)
+        rc = abx_copy_tar_kind(c, place->sandbox, &kind, err);
     if (rc == 0) {
-        abx_tar_pack_options options = {
-            .cli = c->cli, .root = from, .with_root = created, .write = send_tar, .data = &s};
+        abx_tar_pack_options options = {.cli = c->cli,
+                                        .root = from,
+                                        .with_root = created,
+                                        .plain = kind == ABX_COPY_TAR_PLAIN,
+                                        .write = send_tar,
+                                        .data = &s,
+                                        .transfer = &c->transfer};
         rc = abx_tar_pack(fd, &options, &c->files, &c->bytes, err);
         if (rc == 0)
             abx_stream_write_end(&s);

@@ -67,6 +67,7 @@ static int receive(abx_copy *c, abx_stream *s, local_file *f, abx_error **err)
         if (abx_write_full(f->fd, bytes, n) < 0)
             return fail_local(err, f->path);
         c->bytes += (int64_t)n;
+        abx_transfer_add(&c->transfer, (int64_t)n, 0);
     }
     yyjson_val *result = NULL;
     if (rc < 0 || abx_stream_finish(s, &result, err) < 0)
@@ -82,9 +83,8 @@ static int keep_local(const abx_copy_place *from, local_file *f, abx_error **err
 {
     if (!f->temporary)
         return 0;
-    if (from->modified_ms >= 0) {
-        struct timespec when = {from->modified_ms / 1000, from->modified_ms % 1000 * 1000000};
-        struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, when};
+    if (from->has_modified) {
+        struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, from->modified};
         if (futimens(f->fd, times) < 0)
             return fail_local(err, f->path);
     }
@@ -110,6 +110,55 @@ static int local_target(const char *to, const char *base, char **path, abx_error
     return 0;
 }
 
+static int next_bytes(const uint8_t **bytes, size_t *n, void *data, abx_error **err)
+{
+    return abx_stream_read(data, bytes, n, err);
+}
+
+/* What tar says (it may have found nothing, or no right) is the better reason for a broken stream. rc: of unpacking. */
+static int finish_unpack(abx_stream *s, int rc, abx_error **err)
+{
+    abx_error *own = NULL;
+    if ((rc == 0 || s->_ended) && abx_copy_tar_finish(s, &own) < 0) {
+        if (err && rc < 0)
+            abx_error_free(ABX_TAKE(*err));
+        return abx_error_take(err, own);
+    }
+    return rc;
+}
+
+/* 1: copied by way of tar; 0: it has no holes, or tar cannot keep them; -1 and *err. */
+static int copy_holes(abx_copy *c, const abx_copy_place *from, const char *path, abx_error **err)
+{
+    abx_copy_tar kind;
+    ABX_AUTO_ERROR missing = NULL;
+    struct stat st;
+    if (!from->has_holes || (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+        return 0;
+    if (abx_copy_tar_kind(c, from->sandbox, &kind, &missing) < 0)
+        return missing->id == ABX_ERR_FEATURE_MISSING ? 0 : abx_error_take(err, ABX_TAKE(missing));
+    if (kind == ABX_COPY_TAR_PLAIN)
+        return 0;
+    ABX_AUTO_FREE char *dir = abx_path_dir(path);
+    ABX_AUTO_FD root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return fail_local(err, path);
+    abx_stream s;
+    int rc = abx_copy_tar_pack_file(c, &s, from, "file", err);
+    if (rc == 0) {
+        abx_tar_unpack_options options = {.cli = c->cli,
+                                          .root = root,
+                                          .name = dir,
+                                          .only = abx_path_base(path),
+                                          .read = next_bytes,
+                                          .data = &s,
+                                          .transfer = &c->transfer};
+        rc = finish_unpack(&s, abx_tar_unpack(&options, &c->files, &c->bytes, err), err);
+    }
+    abx_stream_close(&s);
+    return rc < 0 ? -1 : 1;
+}
+
 static int copy_file(abx_copy *c, const abx_copy_place *from, const char *from_word, const char *to,
                      abx_error **err)
 {
@@ -119,6 +168,12 @@ static int copy_file(abx_copy *c, const abx_copy_place *from, const char *from_w
     local_file f = {NULL, NULL, -1};
     if (local_target(to, base ? base : "file", &f.path, err) < 0)
         return -1;
+    int holes = copy_holes(c, from, f.path, err);
+    if (holes != 0) {
+        free(f.path);
+        return holes < 0 ? -1 : 0;
+    }
+    c->transfer.state.total_bytes = from->size;
     abx_stream s;
     int rc = abx_copy_read_file(c, &s, from, err);
     if (rc == 0)
@@ -139,11 +194,6 @@ static int copy_file(abx_copy *c, const abx_copy_place *from, const char *from_w
 }
 
 /* --- a folder ------------------------------------------------------------------------------------------ */
-
-static int next_bytes(const uint8_t **bytes, size_t *n, void *data, abx_error **err)
-{
-    return abx_stream_read(data, bytes, n, err);
-}
 
 /* The folder of this machine that gets the contents; made when it is not there. */
 static int open_folder(const char *to, const char *base, char **path, bool *created,
@@ -187,15 +237,9 @@ static int copy_folder(abx_copy *c, const abx_copy_place *from, const char *from
                                           .name = path,
                                           .with_root = created,
                                           .read = next_bytes,
-                                          .data = &s};
-        rc = abx_tar_unpack(&options, &c->files, &c->bytes, err);
-        /* What tar says (it may have found nothing, or no right) is the better reason for a broken stream. */
-        abx_error *own = NULL;
-        if ((rc == 0 || s._ended) && abx_copy_tar_finish(&s, &own) < 0) {
-            if (err && rc < 0)
-                abx_error_free(ABX_TAKE(*err));
-            rc = abx_error_take(err, own);
-        }
+                                          .data = &s,
+                                          .transfer = &c->transfer};
+        rc = finish_unpack(&s, abx_tar_unpack(&options, &c->files, &c->bytes, err), err);
     }
     abx_stream_close(&s);
     return rc;

@@ -5,7 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHOW_AFTER_MS 300
+#include "base/text.h"
+#include "doors/cli/progress_inner.h"
+
+bool abx__progress_wanted(const abx_cli *cli)
+{
+    const char *ci = getenv("CI");
+    return !cli->quiet && !cli->verbose && !abx_cli_json(cli) && !(ci && ci[0]) &&
+           !abx_str_eq(getenv("TERM"), "dumb") && isatty(STDERR_FILENO);
+}
 
 static const char *text_of(abx_op_id op)
 {
@@ -34,13 +42,12 @@ void abx_progress_begin(abx_progress *p, abx_cli *cli, abx_op_id op)
 {
     memset(p, 0, sizeof *p);
     p->_text = text_of(op);
-    if (!p->_text || cli->quiet || cli->verbose || abx_cli_json(cli) || getenv("CI") ||
-        !isatty(STDERR_FILENO))
+    if (!p->_text || cli->_transfer || !abx__progress_wanted(cli))
         return;
     p->_open = true;
     uv_timer_init(&cli->_loop, &p->_timer);
     p->_timer.data = p;
-    uv_timer_start(&p->_timer, on_timer, SHOW_AFTER_MS, 0);
+    uv_timer_start(&p->_timer, on_timer, ABX__SHOW_AFTER_MS, 0);
     uv_unref((uv_handle_t *)&p->_timer);
 }
 

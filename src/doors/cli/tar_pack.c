@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "doors/cli/safe_place.h"
 
-#define READ_SIZE ((size_t)256 * 1024)
-#define DEPTH_MAX 512 /* each level holds a descriptor */
+#define READ_SIZE  ((size_t)256 * 1024)
+#define DEPTH_MAX  512   /* each level holds a descriptor */
+#define MAX_PIECES 65536 /* of data between holes; a file with more is packed whole */
 
 typedef struct packer {
     const abx_tar_pack_options *o;
@@ -50,12 +52,25 @@ static int fail_archive(packer *p, const char *path)
                     archive_error_string(p->archive));
 }
 
-static int write_data(packer *p, int fd, const char *path, int64_t size)
+/* A hole: the writer only counts the bytes. */
+static int write_hole(packer *p, const char *path, int64_t size)
+{
+    memset(p->buffer, 0, READ_SIZE);
+    for (int64_t left = size; left > 0 && !p->stopped;) {
+        size_t want = left < (int64_t)READ_SIZE ? (size_t)left : READ_SIZE;
+        if (archive_write_data(p->archive, p->buffer, want) < 0)
+            return fail_archive(p, path);
+        left -= (int64_t)want;
+    }
+    return 0;
+}
+
+static int write_data(packer *p, int fd, const char *path, int64_t at, int64_t size)
 {
     int64_t left = size;
     while (left > 0 && !p->stopped) {
         size_t want = left < (int64_t)READ_SIZE ? (size_t)left : READ_SIZE;
-        ssize_t n = read(fd, p->buffer, want);
+        ssize_t n = pread(fd, p->buffer, want, at + size - left);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -67,8 +82,48 @@ static int write_data(packer *p, int fd, const char *path, int64_t size)
             return fail_archive(p, path);
         left -= n;
         *p->bytes += n;
+        abx_transfer_add(p->o->transfer, n, 0);
     }
     return 0;
+}
+
+/* Tell the entry where the data of a file with holes is. False: pack it whole. */
+static bool find_data(int fd, const struct stat *st, struct archive_entry *e)
+{
+    if ((int64_t)st->st_blocks * 512 >= st->st_size)
+        return false;
+    int pieces = 0;
+    for (off_t at = 0; at < st->st_size;) {
+        off_t data = lseek(fd, at, SEEK_DATA);
+        off_t end = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        if (data < 0 && errno == ENXIO)
+            break;
+        if (end < 0 || ++pieces > MAX_PIECES) {
+            archive_entry_sparse_clear(e);
+            return false;
+        }
+        end = end < st->st_size ? end : st->st_size;
+        archive_entry_sparse_add_entry(e, data, end - data);
+        at = end;
+    }
+    /* Holes alone: an empty piece at the end, so that it is known as a file with holes. */
+    if (pieces == 0)
+        archive_entry_sparse_add_entry(e, st->st_size, 0);
+    return true;
+}
+
+/* The pieces that the entry names, and the holes between them. */
+static int write_sparse(packer *p, int fd, const char *path, struct archive_entry *e)
+{
+    int64_t at = 0, size = archive_entry_size(e);
+    la_int64_t offset, length;
+    archive_entry_sparse_reset(e);
+    while (archive_entry_sparse_next(e, &offset, &length) == ARCHIVE_OK) {
+        if (write_hole(p, path, offset - at) < 0 || write_data(p, fd, path, offset, length) < 0)
+            return -1;
+        at = offset + length;
+    }
+    return write_hole(p, path, size - at);
 }
 
 static struct archive_entry *new_entry(const char *path, const struct stat *st)
@@ -85,22 +140,37 @@ static struct archive_entry *new_entry(const char *path, const struct stat *st)
     return e;
 }
 
+static void count_one(packer *p)
+{
+    ++*p->files;
+    abx_transfer_add(p->o->transfer, 0, 1);
+}
+
+static int add_open_file(packer *p, int fd, const char *path, const struct stat *st)
+{
+    struct archive_entry *e = new_entry(path, st);
+    struct archive_entry *spare = NULL;
+    archive_entry_linkify(p->links, &e, &spare); /* a second name becomes a link without data */
+    bool is_link = archive_entry_hardlink(e) != NULL;
+    bool sparse = !is_link && !p->o->plain && find_data(fd, st, e);
+    int64_t size = is_link ? 0 : archive_entry_size(e);
+    int rc = archive_write_header(p->archive, e) < ARCHIVE_WARN ? fail_archive(p, path) : 0;
+    if (rc == 0 && sparse)
+        rc = write_sparse(p, fd, path, e);
+    else if (rc == 0 && size > 0)
+        rc = write_data(p, fd, path, 0, size);
+    archive_entry_free(e);
+    count_one(p);
+    return rc;
+}
+
 static int add_file(packer *p, int dir, const char *name, const char *path)
 {
     ABX_AUTO_FD fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
-        return fail_path(p, path);
-    struct archive_entry *e = new_entry(path, &st);
-    struct archive_entry *spare = NULL;
-    archive_entry_linkify(p->links, &e, &spare); /* a second name becomes a link without data */
-    int64_t size = archive_entry_hardlink(e) ? 0 : archive_entry_size(e);
-    int rc = archive_write_header(p->archive, e) < ARCHIVE_WARN ? fail_archive(p, path) : 0;
-    archive_entry_free(e);
-    if (rc == 0 && size > 0)
-        rc = write_data(p, fd, path, size);
-    ++*p->files;
-    return rc;
+        return p->o->names && errno == ENOENT ? 0 : fail_path(p, path);
+    return S_ISREG(st.st_mode) ? add_open_file(p, fd, path, &st) : 0;
 }
 
 static int add_link(packer *p, int dir, const char *name, const char *path, const struct stat *st)
@@ -114,10 +184,11 @@ static int add_link(packer *p, int dir, const char *name, const char *path, cons
     archive_entry_copy_symlink(e, target);
     int rc = archive_write_header(p->archive, e) < ARCHIVE_WARN ? fail_archive(p, path) : 0;
     archive_entry_free(e);
-    ++*p->files;
+    count_one(p);
     return rc;
 }
 
+static int add_folder_entry(packer *p, const char *path, const struct stat *st);
 static int add_folder(packer *p, int dir, const char *path, const struct stat *st, int depth);
 
 static int add_one(packer *p, int dir, const char *name, const char *path, int depth)
@@ -133,6 +204,8 @@ static int add_one(packer *p, int dir, const char *name, const char *path, int d
         abx_cli_warn(p->o->cli, "abx: left out '%s/%s': no file, folder or link", p->o->root, path);
         return 0;
     }
+    if (p->o->names)
+        return add_folder_entry(p, path, &st);
     ABX_AUTO_FD fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return fail_path(p, path);
@@ -146,7 +219,7 @@ static int add_folder_entry(packer *p, const char *path, const struct stat *st)
     struct archive_entry *e = new_entry(with_slash, st);
     int rc = archive_write_header(p->archive, e) < ARCHIVE_WARN ? fail_archive(p, path) : 0;
     archive_entry_free(e);
-    ++*p->files;
+    count_one(p);
     return rc;
 }
 
@@ -179,8 +252,25 @@ static int add_folder(packer *p, int dir, const char *path, const struct stat *s
     return rc;
 }
 
-int abx_tar_pack(int fd, const abx_tar_pack_options *options, int64_t *files, int64_t *bytes,
-                 abx_error **err)
+/* Only what was asked for. */
+static int add_names(packer *p, int root)
+{
+    for (size_t i = 0; i < p->o->name_count && !p->stopped; i++) {
+        const char *path = p->o->names[i], *base = NULL;
+        ABX_AUTO_FD dir = abx_safe_parent(root, path, false, &base);
+        if (dir < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+            continue; /* gone meanwhile */
+        if (dir < 0)
+            return fail_path(p, path);
+        if (add_one(p, dir, base, path, 0) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* name: of the one file at fd; NULL: fd is a folder. */
+static int pack(int fd, const char *name, const abx_tar_pack_options *options, int64_t *files,
+                int64_t *bytes, abx_error **err)
 {
     struct stat st;
     ABX_AUTO_FREE uint8_t *buffer = abx_alloc(READ_SIZE);
@@ -188,14 +278,23 @@ int abx_tar_pack(int fd, const abx_tar_pack_options *options, int64_t *files, in
         options, archive_write_new(), archive_entry_linkresolver_new(), buffer, files, bytes, false,
         err};
     ABX_CHECK(p.archive && p.links);
-    /* The old GNU form: names are bytes, every tar reads it. */
-    archive_write_set_format_gnutar(p.archive);
+    if (options->plain) {
+        /* The old GNU form: names are bytes, every tar reads it. */
+        archive_write_set_format_gnutar(p.archive);
+    } else {
+        archive_write_set_format_pax(p.archive);
+        archive_write_set_options(p.archive, "hdrcharset=BINARY"); /* names are bytes */
+    }
     archive_write_set_bytes_per_block(p.archive, 0);
     archive_entry_linkresolver_set_strategy(p.links, ARCHIVE_FORMAT_TAR_GNUTAR);
     int rc = fstat(fd, &st) < 0 ? fail_path(&p, "") : 0;
     if (rc == 0 && archive_write_open(p.archive, &p, NULL, on_write, NULL) != ARCHIVE_OK)
         rc = fail_archive(&p, "");
-    if (rc == 0)
+    if (rc == 0 && name)
+        rc = add_open_file(&p, fd, name, &st);
+    else if (rc == 0 && options->names)
+        rc = add_names(&p, fd);
+    else if (rc == 0)
         rc = add_folder(&p, fd, "", &st, 0);
     if (rc == 0 && archive_write_close(p.archive) != ARCHIVE_OK && !p.stopped)
         rc = fail_archive(&p, "");
@@ -204,4 +303,16 @@ int abx_tar_pack(int fd, const abx_tar_pack_options *options, int64_t *files, in
     archive_entry_linkresolver_free(p.links);
     archive_write_free(p.archive);
     return rc;
+}
+
+int abx_tar_pack(int fd, const abx_tar_pack_options *options, int64_t *files, int64_t *bytes,
+                 abx_error **err)
+{
+    return pack(fd, NULL, options, files, bytes, err);
+}
+
+int abx_tar_pack_file(int fd, const char *name, const abx_tar_pack_options *options, int64_t *files,
+                      int64_t *bytes, abx_error **err)
+{
+    return pack(fd, name, options, files, bytes, err);
 }

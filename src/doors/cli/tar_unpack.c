@@ -4,11 +4,13 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/id.h"
 #include "base/mem.h"
 #include "doors/cli/safe_place.h"
 
@@ -119,17 +121,12 @@ static int write_data(unpacker *u, int fd, const char *name)
             at += (size_t)put;
         }
         *u->bytes += (int64_t)n;
+        abx_transfer_add(u->o->transfer, (int64_t)n, 0);
     }
 }
 
-static int make_file(unpacker *u, int dir, const char *base, const char *name,
-                     struct archive_entry *e)
+static int fill_file(unpacker *u, int fd, const char *name, struct archive_entry *e)
 {
-    if (unlinkat(dir, base, 0) < 0 && errno != ENOENT)
-        return fail_name(u, name);
-    ABX_AUTO_FD fd = openat(dir, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return fail_name(u, name);
     if (write_data(u, fd, name) < 0)
         return -1;
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, time_of(e)};
@@ -138,6 +135,23 @@ static int make_file(unpacker *u, int dir, const char *base, const char *name,
         futimens(fd, times) < 0)
         return fail_name(u, name);
     return 0;
+}
+
+/* Written aside, then put in its place: at any moment the old or the new one is there, whole. */
+static int make_file(unpacker *u, int dir, const char *base, const char *name,
+                     struct archive_entry *e)
+{
+    char aside[16] = ".abx-";
+    abx_random_id(aside + 5, 8);
+    ABX_AUTO_FD fd = openat(dir, aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail_name(u, name);
+    int rc = fill_file(u, fd, name, e);
+    if (rc == 0 && renameat(dir, aside, dir, base) < 0)
+        rc = fail_name(u, name);
+    if (rc < 0)
+        unlinkat(dir, aside, 0);
+    return rc;
 }
 
 static int make_folder(unpacker *u, int dir, const char *base, const char *name,
@@ -156,6 +170,8 @@ static int make_symlink(unpacker *u, int dir, const char *base, const char *name
                         struct archive_entry *e)
 {
     const char *target = archive_entry_symlink(e);
+    if (!target)
+        target = archive_entry_symlink_utf8(e);
     if (!target || !target[0])
         return abx_fail(u->err, ABX_ERR_FILE, "the link '%.200s' in the stream has no target",
                         name);
@@ -197,10 +213,14 @@ static int make_entry(unpacker *u, struct archive_entry *e)
     const char *raw = archive_entry_pathname(e);
     if (!raw)
         raw = archive_entry_pathname_utf8(e);
-    ABX_AUTO_FREE char *name = raw ? abx_safe_name(raw, u->err) : NULL;
+    if (u->o->only && *u->files > 0)
+        return abx_fail(u->err, ABX_ERR_FILE, "the tar stream holds more than one file");
+    ABX_AUTO_FREE char *name = raw ? abx_safe_name(u->o->only ? u->o->only : raw, u->err) : NULL;
     if (!name)
         return raw ? -1 : abx_fail(u->err, ABX_ERR_FILE, "an entry of the stream has no name");
     mode_t type = archive_entry_filetype(e);
+    if (u->o->only && (type != AE_IFREG || archive_entry_hardlink(e)))
+        return abx_fail(u->err, ABX_ERR_FILE, "'%s' is no regular file", u->o->name);
     if (!name[0]) { /* the folder itself */
         return type == AE_IFDIR && u->o->with_root ? remember(u, name, e) : 0;
     }
@@ -209,6 +229,7 @@ static int make_entry(unpacker *u, struct archive_entry *e)
     if (dir < 0)
         return fail_name(u, name);
     ++*u->files;
+    abx_transfer_add(u->o->transfer, 0, 1);
     if (archive_entry_hardlink(e))
         return make_hardlink(u, dir, base, name, archive_entry_hardlink(e));
     if (type == AE_IFREG)
@@ -243,6 +264,7 @@ int abx_tar_unpack(const abx_tar_unpack_options *options, int64_t *files, int64_
         .o = options, .archive = archive_read_new(), .files = files, .bytes = bytes, .err = err};
     ABX_CHECK(u.archive != NULL);
     archive_read_support_format_tar(u.archive);
+    archive_read_set_options(u.archive, "hdrcharset=BINARY"); /* names are bytes */
     int rc =
         archive_read_open(u.archive, &u, NULL, on_read, NULL) == ARCHIVE_OK ? 0 : fail_archive(&u);
     if (rc == 0)

@@ -1,5 +1,6 @@
 /* A tar stream of foreign origin into a folder of this machine. Nothing is ever made outside that folder: no absolute
- * names, no "..", no link is followed on the way (not even one that was there before). Files, folders, links and hard
+ * names, no "..", no link is followed on the way (not even one that was there before). A file that was there stays until
+ * the new one is whole; holes stay holes. Files, folders, links and hard
  * links to files of the same stream; devices and pipes are left out with a note. Modes without setuid, setgid and
  * sticky bits; times; never owners. */
 #ifndef ABX_CLI_TAR_UNPACK_H
@@ -10,12 +11,16 @@
 #include <stdint.h>
 
 #include "doors/cli/cli.h"
+#include "doors/cli/progress.h"
 
 typedef struct abx_tar_unpack_options {
     abx_cli *cli;
     int root;         /* the folder, borrowed */
     const char *name; /* its name in errors */
     bool with_root;   /* the folder is new: the stream's own mode and time for it */
+    const char *
+        only; /* the stream holds one file: made under this name, whatever it is called; NULL: any */
+    abx_transfer *transfer; /* counts too; NULL allowed */
     /* The next bytes: 1, 0 at the end, -1 and *err. */
     int (*read)(const uint8_t **bytes, size_t *n, void *data, abx_error **err);
     void *data;

@@ -24,7 +24,12 @@ int abx_verb_cp(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
     abx_copy c = {.cli = cli, .user = abx_flag_value(a, ABX_FLAG_USER, NULL)};
-    if (copy(&c, a->words[0], a->words[1], err) < 0)
+    if (abx_cli_open(cli, err) < 0)
+        return -1;
+    abx_transfer_begin(&c.transfer, cli, "copying");
+    int rc = copy(&c, a->words[0], a->words[1], err);
+    abx_transfer_end(&c.transfer);
+    if (rc < 0)
         return -1;
     if (!abx_cli_json(cli) || strcmp(a->words[1], "-") == 0)
         return 0;

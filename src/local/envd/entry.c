@@ -138,6 +138,9 @@ int abx__entry_put_at(abx_envd *e, yyjson_mut_doc *d, yyjson_mut_val *obj, int d
     put_meta(d, obj, dirfd, at, st.st_mode);
     abx_mut_str(d, obj, "abxType", own_type(st.st_mode));
     abx_mut_int(d, obj, "abxMode", st.st_mode & 07777);
+    int64_t allocated = (int64_t)st.st_blocks * 512;
+    if (S_ISREG(st.st_mode) && allocated < st.st_size)
+        abx_mut_int(d, obj, "abxAllocated", allocated);
     return 0;
 }
 

@@ -10,6 +10,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/id.h"
+
 bool abx__is_proc(int fd)
 {
     struct statfs fs;
@@ -120,8 +123,11 @@ typedef struct upload {
     abx__user user;
     char *path;
     int fd;
-    int mode; /* -1: leave */
-    int64_t size;
+    int mode;    /* -1: leave */
+    char *aside; /* what is written until all is there; NULL: the file itself */
+    int64_t want, size;
+    bool has_modified;
+    struct timespec modified;
     abx_e2b_meta *meta;
     size_t meta_count;
     abx_e2b_fault fault;
@@ -144,7 +150,31 @@ static void set_meta(const upload *u)
     }
 }
 
-static int open_target(upload *u)
+/* A new file beside the old one, behind all links: renamed over it when all its bytes are there. 0; -1: as any file. */
+static int open_aside(upload *u, bool existed, mode_t old_mode)
+{
+    if (existed) {
+        char *real = realpath(u->path, NULL);
+        if (!real)
+            return -1;
+        free(u->path);
+        u->path = real;
+    }
+    struct stat st;
+    if (!existed && lstat(u->path, &st) == 0)
+        return -1; /* a link to nothing: written through it */
+    ABX_AUTO_FREE char *dir = abx_path_dir(u->path);
+    char tail[9];
+    abx_random_id(tail, 8);
+    ABX_AUTO_FREE char *aside = abx_format("%s/.abx-%s", dir, tail);
+    u->fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (u->fd < 0)
+        return -1;
+    u->aside = ABX_TAKE(aside);
+    return existed && u->mode < 0 ? fchmod(u->fd, old_mode & 0777) : 0;
+}
+
+static int open_target(upload *u, bool whole)
 {
     struct stat st;
     char text[96], at[4096];
@@ -162,13 +192,16 @@ static int open_target(upload *u)
         abx_e2b_fault_set(&u->fault, 400, "path is a directory: %s", u->path);
         return -1;
     }
+    if (whole && (!existed || S_ISREG(st.st_mode)) && open_aside(u, existed, st.st_mode) == 0)
+        existed = false;
     /* an existing file is given to the user before it is written, so that who watches sees CHMOD first */
     if (existed && S_ISREG(st.st_mode) && abx__own_path(u->envd, u->path, &u->user) < 0) {
         abx_e2b_fault_set(&u->fault, 500, "error changing file ownership: chown %s: %s", u->path,
                           abx__errno_text(errno, text));
         return -1;
     }
-    u->fd = open(u->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (u->fd < 0)
+        u->fd = open(u->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
     if (u->fd < 0 || fstat(u->fd, &st) < 0) {
         abx_e2b_fault_set(&u->fault, status_of(errno), "error opening file: open %s: %s", u->path,
                           abx__errno_text(errno, text));
@@ -197,9 +230,30 @@ static int open_target(upload *u)
     return 0;
 }
 
+/* All bytes have come, or not: the time, and the place of a file that was written aside. */
+static void conclude(upload *u, bool whole)
+{
+    char text[96];
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, u->modified};
+    if (!whole || u->fault.status != 0 || (u->want >= 0 && u->size != u->want)) {
+        if (u->aside)
+            (void)unlink(u->aside);
+        return;
+    }
+    set_meta(u);
+    if (u->has_modified)
+        (void)futimens(u->fd, times); /* a device or another's file has no time of ours */
+    if (!u->aside || rename(u->aside, u->path) == 0)
+        return;
+    abx_e2b_fault_set(&u->fault, status_of(errno), "error writing file: rename %s: %s", u->path,
+                      abx__errno_text(errno, text));
+    (void)unlink(u->aside);
+}
+
 static void upload_free(upload *u)
 {
     abx_close_fd(&u->fd);
+    free(u->aside);
     for (size_t i = 0; i < u->meta_count; i++) {
         free((char *)(uintptr_t)u->meta[i].key);
         free((char *)(uintptr_t)u->meta[i].value);
@@ -216,6 +270,9 @@ void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, 
     u->path = abx_strdup(path);
     u->fd = -1;
     u->mode = o->mode;
+    u->want = o->size;
+    u->has_modified = o->has_modified;
+    u->modified = o->modified;
     u->meta = abx_alloc_array(o->meta_count ? o->meta_count : 1, sizeof(*u->meta));
     for (size_t i = 0; i < o->meta_count; i++) {
         u->meta[i].key = abx_strdup(o->meta[i].key);
@@ -228,11 +285,16 @@ void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, 
         return NULL;
     }
     abx__power(u->envd, &u->user, true);
-    int rc = open_target(u);
+    int rc = open_target(u, o->whole);
     abx__power(u->envd, &u->user, false);
     if (rc == 0)
         return u;
     *f = u->fault;
+    if (u->aside) {
+        abx__power(u->envd, &u->user, true);
+        (void)unlink(u->aside);
+        abx__power(u->envd, &u->user, false);
+    }
     upload_free(u);
     return NULL;
 }
@@ -267,8 +329,9 @@ int abx__put_write(void *file, const uint8_t *bytes, size_t n)
 void abx__put_close(void *file, bool whole, abx_e2b_put_done done, void *arg)
 {
     upload *u = file;
-    if (whole && u->fault.status == 0)
-        set_meta(u);
+    abx__power(u->envd, &u->user, true);
+    conclude(u, whole);
+    abx__power(u->envd, &u->user, false);
     abx_e2b_put_info info = {.size = u->size};
     abx_e2b_fault fault = u->fault;
     upload_free(u);

@@ -38,6 +38,11 @@ int abx_host_start(abx_host *host, abx_call *call, abx_error **err);
 /* The same for a given provider id (list over all providers). */
 int abx_host_start_at(abx_host *host, const char *provider, abx_call *call, abx_error **err);
 
+/* All that abx_host_start asks before anything leaves: parameters, sandbox, provider, features. 0 and *provider, *sandbox (owned;
+ * the latter NULL without one), or -1 and *err. The call is not started. forced: a provider id, or NULL. */
+int abx_host_check(abx_host *host, const char *forced, const abx_call *call, char **provider,
+                   char **sandbox, abx_error **err);
+
 /* The id of the provider that the next create would use, and where that choice comes from. */
 const char *abx_host_provider(abx_host *host, const char **source);
 /* The provider ids that this program knows, NULL at the end; borrowed. */

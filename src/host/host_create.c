@@ -22,6 +22,8 @@ typedef struct creation {
     char *holder;          /* key of the entry that stands in the way */
     char *holder_provider; /* … and its provider */
     bool holder_same_key;  /* it holds our idempotency key */
+    bool holder_reused;    /* it holds our name, which may be reused */
+    bool resumed;          /* the holder was paused and has been connected to */
     int rounds;
 } creation;
 
@@ -130,6 +132,7 @@ static void propose_id(creation *k)
     ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_val_mut_copy(d, abx_call_params(k->call));
     yyjson_mut_doc_set_root(d, root);
+    yyjson_mut_obj_remove_key(root, "reuse"); /* answered here, no adapter knows it */
     abx_mut_str(d, root, "id", k->key);
     abx_call_set_params(k->call, abx_json_freeze(d));
 }
@@ -172,18 +175,41 @@ static void conflict(creation *k, yyjson_val *holder)
     const char *name = abx_json_str(abx_call_params(k->call), "name", "");
     abx_error *e =
         abx_error_new(ABX_ERR_CONFLICT, "a sandbox named '%s' lives already: %s", name, id);
-    e->hint = abx_format("'abx kill %s' ends it; or choose another name", id);
+    e->hint = abx_format("'abx kill %s' ends it, --reuse takes it; or choose another name", id);
     e->sandbox = abx_strdup(id);
     abx_call_fail(k->call, e);
 }
 
-static void end_with_holder(creation *k, yyjson_val *info)
+static void on_holder(void *data, yyjson_val *info, const abx_error *err);
+
+/* The one that is wanted lives. A paused one is resumed first: create answers with one that takes commands. True if k was
+ * kept for that. */
+static bool end_with_holder(creation *k, yyjson_val *info)
 {
+    if (!k->holder_same_key && strcmp(k->holder_provider, k->provider) != 0) {
+        const char *id = abx_json_str(info, "id", k->holder);
+        abx_error *e =
+            abx_error_new(ABX_ERR_CONFLICT, "sandbox '%s' has this name, at provider '%s'", id,
+                          k->holder_provider);
+        e->hint = abx_format("'abx kill %s' ends it; or choose another name", id);
+        e->sandbox = abx_strdup(id);
+        abx_call_fail(k->call, e);
+        return false;
+    }
+    if (!k->resumed && abx_str_eq(abx_json_str(info, "state", NULL), "paused")) {
+        yyjson_mut_val *params_root;
+        yyjson_mut_doc *params = abx_mut_new(&params_root);
+        abx_mut_str(params, params_root, "sandboxId", abx_json_str(info, "id", k->holder));
+        k->resumed = true;
+        abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_CONNECT, params, on_holder, k);
+        return true;
+    }
     yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_val_mut_copy(d, info);
     yyjson_mut_doc_set_root(d, root);
     abx_mut_str(d, root, "provider", k->holder_provider);
     abx_call_end(k->call, d);
+    return false;
 }
 
 static void on_holder(void *data, yyjson_val *info, const abx_error *err)
@@ -209,8 +235,9 @@ static void on_holder(void *data, yyjson_val *info, const abx_error *err)
             return;
     } else if (err) {
         abx_call_fail(k->call, abx_error_copy(err));
-    } else if (k->holder_same_key) {
-        end_with_holder(k, info);
+    } else if (k->holder_same_key || k->holder_reused) {
+        if (end_with_holder(k, info))
+            return;
     } else {
         conflict(k, info);
     }
@@ -231,8 +258,11 @@ static int ask_holder(creation *k, abx_error **err)
         abx_error_free(why); /* it went away just now */
         return try_create(k, err);
     }
-    const char *idem = abx_json_str(abx_call_params(k->call), "idempotencyKey", NULL);
-    k->holder_same_key = idem && e.idempotency_key && strcmp(idem, e.idempotency_key) == 0;
+    yyjson_val *asked = abx_call_params(k->call);
+    const char *idem = abx_json_str(asked, "idempotencyKey", NULL);
+    k->holder_same_key = abx_str_eq(idem, e.idempotency_key);
+    k->holder_reused = abx_json_bool(asked, "reuse", false) &&
+                       abx_str_eq(abx_json_str(asked, "name", NULL), e.name);
     bool busy = !e.complete && abx__host_creator_lives(&e);
     yyjson_mut_val *root;
     yyjson_mut_doc *params = abx_mut_new(&root);
@@ -250,9 +280,11 @@ static int ask_holder(creation *k, abx_error **err)
     return 0;
 }
 
-static int check_name(yyjson_val *params, abx_error **err)
+int abx__host_check_create(yyjson_val *params, abx_error **err)
 {
     const char *name = abx_json_str(params, "name", NULL);
+    if (!name && abx_json_bool(params, "reuse", false))
+        return abx_fail(err, ABX_ERR_USAGE, "'reuse' needs a name");
     if (!name || abx_is_name(name))
         return 0;
     abx_fail(err, ABX_ERR_USAGE, "'%s' is no sandbox name", name);
@@ -262,7 +294,7 @@ static int check_name(yyjson_val *params, abx_error **err)
 int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
 {
     abx_provider *provider;
-    if (check_name(abx_call_params(call), err) < 0 ||
+    if (abx__host_check_create(abx_call_params(call), err) < 0 ||
         abx__host_provider(host, provider_id, &provider, err) < 0 ||
         abx__host_gate(provider, provider_id, abx_call_op(call), err) < 0)
         return -1;

@@ -47,6 +47,8 @@ void abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson
                    abx__host_done_cb cb, void *data);
 
 /* Special rows (host_create.c, host_results.c, host_gc.c). Each returns as abx_host_start. */
+/* What sandbox.create asks of its parameters beyond their types. 0, or -1 and *err. */
+int abx__host_check_create(yyjson_val *params, abx_error **err);
 int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
 int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
 /* Watch the result of a call on a sandbox or of a list: ledger upkeep, the provider's id in the answer. */

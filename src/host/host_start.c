@@ -70,6 +70,34 @@ static int start_on_sandbox(abx_host *host, const char *forced, const char *word
     return abx_error_take(err, why);
 }
 
+int abx_host_check(abx_host *host, const char *forced, const abx_call *call, char **provider,
+                   char **sandbox, abx_error **err)
+{
+    const abx_op_row *row = abx_call_op(call);
+    yyjson_val *params = abx_call_params(call);
+    *provider = *sandbox = NULL;
+    if (abx_op_check_params(row, params, err) < 0 ||
+        (row->id == ABX_OP_SANDBOX_CREATE && abx__host_check_create(params, err) < 0))
+        return -1;
+    const char *word = abx_json_str(params, "sandboxId", NULL);
+    abx_error *why = NULL;
+    if (word && abx_host_resolve(host, word, sandbox, provider, &why) < 0) {
+        bool lost = why->id == ABX_ERR_SANDBOX_NOT_FOUND || why->id == ABX_ERR_LOCAL_STATE;
+        if (!lost || !taken_as_id(host, word, forced, sandbox, provider))
+            return abx_error_take(err, why);
+        abx_error_free(why);
+    }
+    if (!*provider)
+        *provider = abx_strdup(forced ? forced : abx_host_provider(host, NULL));
+    abx_provider *opened;
+    if (abx__host_provider(host, *provider, &opened, err) == 0 &&
+        abx__host_gate(opened, *provider, row, err) == 0)
+        return 0;
+    free(ABX_TAKE(*provider));
+    free(ABX_TAKE(*sandbox));
+    return -1;
+}
+
 static int start(abx_host *host, const char *forced, abx_call *call, abx_error **err)
 {
     const abx_op_row *row = abx_call_op(call);

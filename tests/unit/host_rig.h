@@ -23,6 +23,7 @@ typedef struct backend {
     bool refuse_start; /* start fails */
     bool accept_first; /* … after it accepted the call */
     bool refuse_open;
+    bool paused;                                      /* its sandboxes are, until connect */
     abx_err_id fail_with;                             /* 0 (USAGE): calls succeed */
     bool ledger_had_entry, ledger_entry_was_complete; /* when create came */
     abx_call *hung;
@@ -141,8 +142,12 @@ static inline void fake_answer(backend *b, abx_call *call)
         fake_list(b, d, root);
     else if (op == ABX_OP_SANDBOX_KILL)
         box[0] = 0;
-    else if (op == ABX_OP_SANDBOX_INFO)
+    else if (op == ABX_OP_SANDBOX_INFO || op == ABX_OP_SANDBOX_CONNECT)
         box_json(d, root, id);
+    if (op == ABX_OP_SANDBOX_CONNECT)
+        b->paused = false;
+    if (id && b->paused)
+        yyjson_mut_obj_put(root, yyjson_mut_str(d, "state"), yyjson_mut_str(d, "paused"));
     abx_call_end(call, d);
 }
 

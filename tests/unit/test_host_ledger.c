@@ -253,6 +253,78 @@ static void key_of_a_sandbox_elsewhere_answers_with_its_provider(void **state)
     host_rig_close(&r);
 }
 
+static void name_that_may_be_reused_gives_its_sandbox(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    ABX_AUTO_FREE char *first = host_make(&r, "{\"name\":\"n\",\"reuse\":true}");
+    ABX_AUTO_FREE char *second = host_make(&r, "{\"name\":\"n\",\"reuse\":true}");
+    assert_string_equal(first, second);
+    assert_string_equal(host_result(&r, "provider"), "fake");
+    box_of(&rig_fake, first)[0] = 0;
+    ABX_AUTO_FREE char *third = host_make(&r, "{\"name\":\"n\",\"reuse\":true}");
+    assert_string_not_equal(first, third);
+    assert_int_equal(host_call(&r, ABX_OP_SANDBOX_CREATE, "{\"reuse\":true}"), ABX_ERR_USAGE);
+    host_rig_close(&r);
+}
+
+static void paused_sandbox_that_is_reused_is_resumed(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    ABX_AUTO_FREE char *first = host_make(&r, "{\"name\":\"n\"}");
+    rig_fake.paused = true;
+    ABX_AUTO_FREE char *second = host_make(&r, "{\"name\":\"n\",\"reuse\":true}");
+    assert_string_equal(first, second);
+    assert_false(rig_fake.paused);
+    assert_string_equal(host_result(&r, "state"), "running");
+    host_rig_close(&r);
+}
+
+static void name_of_another_provider_is_not_reused(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    assert_non_null(host_begin(&r, "other", ABX_OP_SANDBOX_CREATE, "{\"name\":\"n\"}"));
+    uv_run(&r.loop, UV_RUN_DEFAULT);
+    assert_int_equal(host_call(&r, ABX_OP_SANDBOX_CREATE, "{\"name\":\"n\",\"reuse\":true}"),
+                     ABX_ERR_CONFLICT);
+    assert_non_null(strstr(r.message, "other"));
+    host_rig_close(&r);
+}
+
+static void check_asks_without_starting(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    ABX_AUTO_FREE char *id = host_make(&r, "{\"name\":\"n\"}");
+    int starts = rig_fake.starts;
+    char *provider = NULL, *sandbox = NULL;
+    abx_error *err = NULL;
+    abx_call_handlers handlers = {0};
+    ABX_AUTO_JSON params =
+        abx_json_parse("{\"sandboxId\":\"n\"}", 17, ABX_ERR_USAGE, "params", NULL);
+    abx_call *c = abx_call_new(&r.loop, ABX_OP_SANDBOX_KILL,
+                               abx_json_copy(yyjson_doc_get_root(params)), &handlers, NULL);
+    assert_int_equal(abx_host_check(r.host, NULL, c, &provider, &sandbox, &err), 0);
+    assert_string_equal(provider, "fake");
+    assert_string_equal(sandbox, id);
+    abx_call_discard(c);
+    free(provider);
+    free(sandbox);
+    ABX_AUTO_JSON wrong =
+        abx_json_parse("{\"name\":\"no name\"}", 18, ABX_ERR_USAGE, "params", NULL);
+    c = abx_call_new(&r.loop, ABX_OP_SANDBOX_CREATE, abx_json_copy(yyjson_doc_get_root(wrong)),
+                     &handlers, NULL);
+    assert_int_equal(abx_host_check(r.host, NULL, c, &provider, &sandbox, &err), -1);
+    assert_int_equal(err->id, ABX_ERR_USAGE);
+    abx_error_free(err);
+    abx_call_discard(c);
+    assert_int_equal(rig_fake.starts, starts);
+    assert_int_equal(ledger_size(r.home), 1);
+    host_rig_close(&r);
+}
+
 static void holder_whose_provider_cannot_be_reached_is_an_error(void **state)
 {
     host_rig r;
@@ -564,6 +636,10 @@ int main(void)
         cmocka_unit_test(same_key_of_a_dead_sandbox_makes_a_new_one),
         cmocka_unit_test(same_key_with_a_name_of_another_is_a_conflict),
         cmocka_unit_test(key_of_a_sandbox_elsewhere_answers_with_its_provider),
+        cmocka_unit_test(name_that_may_be_reused_gives_its_sandbox),
+        cmocka_unit_test(paused_sandbox_that_is_reused_is_resumed),
+        cmocka_unit_test(name_of_another_provider_is_not_reused),
+        cmocka_unit_test(check_asks_without_starting),
         cmocka_unit_test(holder_whose_provider_cannot_be_reached_is_an_error),
         cmocka_unit_test(name_that_is_being_taken_right_now_is_a_conflict),
         cmocka_unit_test(name_that_a_dead_maker_left_is_free),

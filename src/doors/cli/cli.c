@@ -12,13 +12,16 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "doors/cli/dry_run.h"
 #include "doors/cli/errors.h"
+#include "doors/cli/guard.h"
 #include "doors/cli/progress.h"
 
 extern char **environ;
 
 #define FILES_MIN 16   /* descriptors that the loop alone needs, and some */
 #define CLOSE_MS  5000 /* for a child that was let go of to end */
+#define GRACE_MS  100  /* beyond the deadline, for the calls to tell it themselves */
 
 static const int signal_numbers[ABX_CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 
@@ -67,6 +70,9 @@ void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *
     cli->no_input =
         abx_has_flag(args, ABX_FLAG_NO_INPUT) || env_is_set("ABX_NO_INPUT") || env_is_set("CI");
     uint64_t wait = abx_flag_number(args, ABX_FLAG_WAIT_TIMEOUT, ABX_FOREVER);
+    /* gc and sync have a dry run of their own */
+    cli->dry_run = abx_has_flag(args, ABX_FLAG_DRY_RUN) &&
+                   !(args->verb && abx_in_list("gc sync", args->verb->name, ' '));
     cli->deadline = wait == ABX_FOREVER ? ABX_FOREVER : abx_now_mono_ms() + wait;
     cli->log = (abx_log){log_level(cli->verbose), write_log, NULL};
 }
@@ -125,6 +131,7 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
         options.file = named;
     if (abx_config_open(&options, &cli->_config, err) < 0)
         return -1;
+    abx_guard_secrets(cli->_config);
     return apply_flags(cli, err);
 }
 
@@ -137,9 +144,32 @@ static void on_signal(uv_signal_t *handle, int sig)
         cli->_interrupted = sig;
 }
 
-/* The loop and its signals. SIGWINCH is watched only by those who take it; it costs nothing else. */
-static int open_loop(abx_cli *cli, abx_error **err)
+/* A call tells by itself that its time is over; this is for what waits for something else: a reader, a writer. */
+static void on_deadline(uv_timer_t *timer)
 {
+    abx_cli *cli = timer->data;
+    cli->_expired = true;
+    if (!cli->_cleaning && !cli->_interrupted)
+        cli->_interrupted = SIGALRM;
+}
+
+static void start_deadline(abx_cli *cli)
+{
+    ABX_CHECK(uv_timer_init(&cli->_loop, &cli->_deadline_timer) == 0);
+    cli->_deadline_timer.data = cli;
+    if (cli->deadline == ABX_FOREVER)
+        return;
+    uint64_t now = abx_now_mono_ms();
+    uint64_t left = cli->deadline > now ? cli->deadline - now : 0;
+    uv_timer_start(&cli->_deadline_timer, on_deadline, left + GRACE_MS, 0);
+    uv_unref((uv_handle_t *)&cli->_deadline_timer);
+}
+
+/* The loop and its signals. SIGWINCH is watched only by those who take it; it costs nothing else. */
+int abx_cli_open_loop(abx_cli *cli, abx_error **err)
+{
+    if (cli->_open)
+        return 0;
     /* libuv aborts where the descriptors run out in the middle of its set-up. */
     struct rlimit files;
     bool few = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_MIN;
@@ -151,6 +181,7 @@ static int open_loop(abx_cli *cli, abx_error **err)
     if (rc < 0)
         return abx_fail(err, ABX_ERR_INTERNAL, "cannot open the event loop: %s", uv_strerror(rc));
     cli->_open = true;
+    start_deadline(cli);
     for (size_t i = 0; i < ABX_CLI_SIGNALS; i++) {
         ABX_CHECK(uv_signal_init(&cli->_loop, &cli->_signals[i]) == 0);
         cli->_signals[i].data = cli;
@@ -167,7 +198,7 @@ int abx_cli_open(abx_cli *cli, abx_error **err)
 {
     if (cli->_host)
         return 0;
-    if (!cli->_open && open_loop(cli, err) < 0)
+    if (abx_cli_open_loop(cli, err) < 0)
         return -1;
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
@@ -206,6 +237,7 @@ static void close_loop(abx_cli *cli)
 {
     for (size_t i = 0; i < ABX_CLI_SIGNALS; i++)
         uv_close((uv_handle_t *)&cli->_signals[i], NULL);
+    uv_close((uv_handle_t *)&cli->_deadline_timer, NULL);
     uv_run(&cli->_loop, UV_RUN_DEFAULT);
     bool holding = false;
     uv_walk(&cli->_loop, hold, &holding);
@@ -239,6 +271,7 @@ void abx_cli_close(abx_cli *cli)
     }
     abx_config_free(cli->_config);
     cli->_config = NULL;
+    yyjson_mut_doc_free(ABX_TAKE(cli->_plan));
     free(cli->_home);
     cli->_home = NULL;
 }
@@ -288,6 +321,8 @@ int abx_cli_exit_code(const abx_cli *cli, const abx_error *e)
 int abx_cli_report(const abx_cli *cli, const abx_error *e)
 {
     abx_transfer_hide(cli->_transfer);
+    if (abx_is_dry_run(cli, e))
+        return 0;
     const abx_verb *verb = cli->args->verb;
     abx_error_style style = {
         .json = abx_cli_json(cli),

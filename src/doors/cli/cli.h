@@ -39,6 +39,7 @@ struct abx_cli {
     bool stdin_closed;  /* descriptor 0 was closed when we were started */
     bool stdin_off;     /* the setting stdin is "closed" */
     bool output_closed; /* nobody reads our output any more: end quietly with 141 */
+    bool dry_run;       /* nothing is changed: see dry_run.h */
     bool remote;        /* a call was started: from now on no failure is one of the command line */
     uint64_t deadline;  /* monotonic ms; ABX_FOREVER */
     abx_log log;
@@ -55,12 +56,17 @@ struct abx_cli {
     int _interrupted;               /* signal that ended the run, or 0 */
     bool _cleaning;                 /* calls go on although interrupted */
     struct abx_transfer *_transfer; /* its line may be on the terminal; see progress.h */
+    uv_timer_t _deadline_timer;
+    bool _expired;         /* the deadline passed while no call was there to tell it */
+    yyjson_mut_doc *_plan; /* what --dry-run noted, or NULL */
 };
 
 /* Read the global flags and the environment. Opens nothing. */
 void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *adapters);
 /* Open loop, signals, home, configuration and host. 0, or -1 and *err. Again: nothing more. */
 int abx_cli_open(abx_cli *cli, abx_error **err);
+/* The loop and its signals only. */
+int abx_cli_open_loop(abx_cli *cli, abx_error **err);
 /* Home and configuration only. */
 int abx_cli_open_config(abx_cli *cli, abx_error **err);
 /* Close all that is open and turn the loop until it is empty. */

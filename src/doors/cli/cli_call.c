@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "doors/cli/cli.h"
+#include "doors/cli/dry_run.h"
 #include "doors/cli/progress.h"
 
 #define SMALL_MS 60000 /* a small question that is not answered after this never will be */
@@ -54,19 +55,35 @@ static void log_call(abx_cli *cli, abx_op_id op, yyjson_mut_val *params)
         return;
     const char *method = abx_op_row_of(op)->method;
     if (cli->log.level < ABX_LOG_TRACE) {
-        abx_logf(&cli->log, ABX_LOG_DEBUG, "call %s", method);
+        const char *sandbox = yyjson_mut_get_str(yyjson_mut_obj_get(params, "sandboxId"));
+        abx_logf(&cli->log, ABX_LOG_DEBUG, "call %s%s%s", method, sandbox ? " " : "",
+                 sandbox ? sandbox : "");
         return;
     }
     ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *shown = yyjson_mut_val_mut_copy(d, params);
-    yyjson_mut_val *env = yyjson_mut_obj_get(shown, "env");
-    yyjson_mut_obj_iter at;
-    yyjson_mut_obj_iter_init(env, &at);
-    for (yyjson_mut_val *key; (key = yyjson_mut_obj_iter_next(&at)) != NULL;)
-        yyjson_mut_set_str(yyjson_mut_obj_iter_get_val(key), "...");
+    abx_params_blank(shown);
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
     if (abx_json_write_mut(shown, &text) == 0)
         abx_logf(&cli->log, ABX_LOG_TRACE, "call %s %s", method, abx_buf_cstr(&text));
+}
+
+/* -v: how it ended; -vv: its result too. */
+static void log_end(abx_cli *cli, abx_op_id op, uint64_t since_ms, const unary *u)
+{
+    if (cli->log.level < ABX_LOG_DEBUG)
+        return;
+    const char *method = abx_op_row_of(op)->method;
+    unsigned long long took = abx_now_mono_ms() - since_ms;
+    ABX_AUTO_FREE char *result = cli->log.level >= ABX_LOG_TRACE && u->result
+                                     ? abx_json_text(yyjson_doc_get_root(u->result))
+                                     : NULL;
+    if (u->err)
+        abx_logf(&cli->log, ABX_LOG_DEBUG, "end %s after %llu ms: %s", method, took,
+                 abx_error_code(u->err));
+    else
+        abx_logf(&cli->log, ABX_LOG_DEBUG, "end %s after %llu ms%s%s", method, took,
+                 result ? " " : "", result ? result : "");
 }
 
 uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op)
@@ -111,7 +128,9 @@ abx_call *abx_cli_start(abx_cli *cli, abx_op_id op, yyjson_mut_doc *params,
     abx_call *c = new_call(cli, op, params, handlers, data, err);
     if (!c)
         return NULL;
-    if (abx_host_start(cli->_host, c, err) == 0) {
+    if (abx_dry_run_holds(cli, op)) {
+        abx_dry_run_note(cli, NULL, c, err);
+    } else if (abx_host_start(cli->_host, c, err) == 0) {
         cli->remote = true;
         return c;
     }
@@ -129,13 +148,15 @@ int abx_cli_call_at(abx_cli *cli, const char *provider, abx_op_id op, yyjson_mut
     u.call = new_call(cli, op, params, &handlers, &u, err);
     if (!u.call)
         return -1;
-    int rc = provider ? abx_host_start_at(cli->_host, provider, u.call, err)
-                      : abx_host_start(cli->_host, u.call, err);
+    int rc = abx_dry_run_holds(cli, op) ? abx_dry_run_note(cli, provider, u.call, err)
+             : provider                 ? abx_host_start_at(cli->_host, provider, u.call, err)
+                                        : abx_host_start(cli->_host, u.call, err);
     if (rc < 0) {
         abx_call_discard(u.call);
         return -1;
     }
     cli->remote = true;
+    uint64_t since_ms = abx_now_mono_ms();
     void *former_data = NULL;
     abx_cli_signal_cb former = abx_cli_take_signals(cli, on_signal, &u, &former_data);
     abx_progress progress;
@@ -143,6 +164,7 @@ int abx_cli_call_at(abx_cli *cli, const char *provider, abx_op_id op, yyjson_mut
     while (!u.ended)
         abx_cli_turn(cli);
     abx_progress_end(&progress);
+    log_end(cli, op, since_ms, &u);
     abx_cli_take_signals(cli, former, former_data, NULL);
     if (u.err)
         return abx_error_take(err, u.err);

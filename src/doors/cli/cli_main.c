@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "doors/cli/cli.h"
 #include "doors/cli/complete.h"
+#include "doors/cli/dry_run.h"
 #include "doors/cli/errors.h"
 #include "doors/cli/event_lines.h"
 #include "doors/cli/fd_kind.h"
@@ -74,9 +75,18 @@ static int conclude(abx_cli *cli, int code, abx_error *err)
         abx_error_free(err);
         return 128 + SIGPIPE;
     }
+    if (cli->dry_run && (code >= 0 || abx_is_dry_run(cli, err))) {
+        abx_error_free(ABX_TAKE(err));
+        code = abx_dry_run_print(cli, &err) < 0 ? -1 : code < 0 ? 0 : code;
+    }
     if (code >= 0)
         return code;
     const abx_verb *verb = cli->args->verb;
+    if (cli->_expired && err && err->id == ABX_ERR_CANCELLED) {
+        abx_error_free(err);
+        err = abx_error_new(ABX_ERR_TIMEOUT, "the time limit of the command passed");
+        cli->_interrupted = 0;
+    }
     if (abx_cli_interrupted(cli) && err && err->id == ABX_ERR_CANCELLED) {
         const char *name = abx_signal_name(abx_cli_interrupted(cli));
         abx_error_free(err);

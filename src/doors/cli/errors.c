@@ -30,6 +30,9 @@ int abx_exit_code_of(const abx_error *e, bool passes_code, bool remote, int inte
 
 void abx_error_name_verb(abx_error **err, const abx_verb *verb)
 {
+    if ((*err)->id == ABX_ERR_TIMEOUT && !(*err)->hint)
+        abx_hint(err,
+                 "'--wait-timeout DURATION' gives a command more time, none as much as it needs");
     if (verb && (*err)->id == ABX_ERR_USAGE && !(*err)->hint)
         abx_hint(err, "'abx help %s' shows what is accepted", verb->name);
 }

@@ -125,6 +125,20 @@ yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_er
     abx_mut_str(d, root, "network", abx_flag_value(cli->args, ABX_FLAG_NETWORK, NULL));
     if (tied)
         abx_mut_bool(d, root, "tied", true);
+    abx_mut_str(d, root, "idempotencyKey",
+                abx_flag_value(cli->args, ABX_FLAG_IDEMPOTENCY_KEY, NULL));
+    if (abx_has_flag(cli->args, ABX_FLAG_REUSE))
+        abx_mut_bool(d, root, "reuse", true);
+    if (tied && abx_has_flag(cli->args, ABX_FLAG_IDEMPOTENCY_KEY)) {
+        abx_fail(err, ABX_ERR_USAGE, "'--idempotency-key' needs a sandbox that stays");
+        abx_hint(err, "add --keep, --name or -d");
+        return NULL;
+    }
+    if (abx_has_flag(cli->args, ABX_FLAG_REUSE) && !abx_has_flag(cli->args, ABX_FLAG_NAME)) {
+        abx_fail(err, ABX_ERR_USAGE, "'--reuse' needs a name");
+        abx_hint(err, "add --name NAME");
+        return NULL;
+    }
     abx_params_labels(cli, d, root);
     yyjson_mut_val *weaker = NULL;
     for (size_t i = 0; i < cli->args->item_count; i++) {

@@ -14,6 +14,8 @@
 int abx_print(abx_cli *cli, const void *text, size_t n, abx_error **err)
 {
     const char *p = text;
+    if (cli->_plan) /* a dry run: only what would be done is printed */
+        return 0;
     while (n > 0) {
         ssize_t rc = write(STDOUT_FILENO, p, n);
         if (rc > 0) {
@@ -123,23 +125,6 @@ yyjson_doc *abx_limit_list(abx_cli *cli, const char *name, yyjson_val *array)
         abx_cli_warn(cli, "abx: %zu more are not shown; --limit 0 shows all",
                      yyjson_arr_size(array) - (size_t)limit);
     return abx_json_freeze(d);
-}
-
-int abx_confirm(abx_cli *cli, const char *question, const char *flag, abx_error **err)
-{
-    if (cli->yes)
-        return 1;
-    if (cli->no_input || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-        abx_fail(err, ABX_ERR_USAGE, "%s: an answer is needed, and nobody can be asked", question);
-        return abx_hint(err, "add %s to answer yes", flag);
-    }
-    fprintf(stderr, "%s [y/N] ", question);
-    fflush(stderr);
-    char answer[16];
-    ssize_t n = read(STDIN_FILENO, answer, sizeof answer - 1);
-    if (n < 0 && errno == EINTR)
-        return abx_fail(err, ABX_ERR_CANCELLED, "interrupted");
-    return n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 size_t abx_print_width(const abx_cli *cli)

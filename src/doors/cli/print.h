@@ -24,8 +24,6 @@ int abx_print_list(abx_cli *cli, const char *name, yyjson_val *array, const char
 /* At most --limit items of an array, as a document {"NAME":[…]}; a note on stderr says when more were left. */
 yyjson_doc *abx_limit_list(abx_cli *cli, const char *name, yyjson_val *array);
 
-/* Ask on the terminal. 1 yes, 0 no, -1 and USAGE when nobody may be asked; flag names what answers the question. */
-int abx_confirm(abx_cli *cli, const char *question, const char *flag, abx_error **err);
 /* Columns of stdout if it is a terminal and the format is not wide, else 0: no limit. */
 size_t abx_print_width(const abx_cli *cli);
 

@@ -8,7 +8,10 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "doors/cli/ask.h"
 #include "doors/cli/details.h"
+#include "doors/cli/dry_run.h"
+#include "doors/cli/guard.h"
 #include "doors/cli/print.h"
 #include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
@@ -95,16 +98,19 @@ static bool is_secret_key(const char *key)
     return row && row->secret;
 }
 
-/* Bytes of the first line, without its end. -1 and errno. */
-static ssize_t read_line(char text[VALUE_MAX + 1])
+/* Bytes of the first line, without its end. -1 and *err. */
+static ssize_t read_line(abx_cli *cli, char text[VALUE_MAX + 1], abx_error **err)
 {
     size_t n = 0;
     while (n < VALUE_MAX) {
+        if (abx_wait_readable(cli, STDIN_FILENO, err) < 0)
+            return -1;
         ssize_t rc = read(STDIN_FILENO, text + n, 1); /* what comes behind the line is not ours */
         if (rc < 0 && errno == EINTR)
             continue;
         if (rc < 0)
-            return -1;
+            return abx_fail_errno(err, ABX_ERR_USAGE, errno,
+                                  "cannot read the value from standard input");
         if (rc == 0 || text[n] == '\n')
             break;
         n++;
@@ -116,7 +122,16 @@ static ssize_t read_line(char text[VALUE_MAX + 1])
 static char *read_value(abx_cli *cli, abx_error **err)
 {
     struct termios before;
+    memset(&before, 0, sizeof before);
     bool hidden = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
+    if (hidden && (cli->no_input || !isatty(STDERR_FILENO))) {
+        abx_fail(err, ABX_ERR_USAGE, "a value is needed, and nobody can be asked");
+        abx_hint(err, "give it on standard input: abx config set %s - < FILE", cli->args->words[0]);
+        return NULL;
+    }
+    abx_guard_memory();
+    if (abx_cli_open_loop(cli, err) < 0) /* a signal must not leave the terminal silent */
+        return NULL;
     if (hidden) {
         struct termios mode = before;
         mode.c_lflag &= ~(tcflag_t)ECHO;
@@ -124,20 +139,35 @@ static char *read_value(abx_cli *cli, abx_error **err)
         fputs("value: ", stderr);
     }
     char text[VALUE_MAX + 1];
-    ssize_t n = cli->stdin_closed ? 0 : read_line(text);
+    ssize_t n = cli->stdin_closed ? 0 : read_line(cli, text, err);
     if (hidden) {
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
         fputc('\n', stderr);
     }
     char *value = NULL;
-    if (n < 0)
-        abx_fail_errno(err, ABX_ERR_USAGE, errno, "cannot read the value from standard input");
-    else if (n == 0 || memchr(text, 0, (size_t)n))
+    if (n == 0 || (n > 0 && memchr(text, 0, (size_t)n)))
         abx_fail(err, ABX_ERR_USAGE, "standard input holds no value");
-    else
+    else if (n > 0)
         value = abx_strndup(text, (size_t)n);
     explicit_bzero(text, sizeof text);
     return value;
+}
+
+/* --dry-run of set (value: as it was typed, not what standard input holds), unset and trust. */
+static int plan_config(abx_cli *cli, const char *what, const char *key, const char *value,
+                       abx_error **err)
+{
+    if (key && abx_config_check_key(key, err) < 0)
+        return -1;
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    bool trusted;
+    abx_mut_str(d, root, "key", key);
+    abx_mut_str(d, root, "value", value);
+    abx_mut_str(d, root, "file",
+                key ? abx_config_user_path(cli->_config)
+                    : abx_config_project_path(cli->_config, &trusted));
+    return abx_dry_run_add(cli, what, NULL, d, err);
 }
 
 int abx_verb_config_set(abx_cli *cli, abx_error **err)
@@ -146,6 +176,9 @@ int abx_verb_config_set(abx_cli *cli, abx_error **err)
     const char *value = cli->args->words[1];
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
+    if (cli->dry_run &&
+        !(is_secret_key(key) && !abx_is_reference(value) && strcmp(value, "-") != 0))
+        return plan_config(cli, "config.set", key, value, err);
     if (strcmp(value, "-") == 0) {
         char *read = read_value(cli, err);
         int rc = read ? abx_config_write(cli->_config, key, read, err) : -1;
@@ -169,6 +202,8 @@ int abx_verb_config_unset(abx_cli *cli, abx_error **err)
 {
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
+    if (cli->dry_run)
+        return plan_config(cli, "config.unset", cli->args->words[0], NULL, err);
     return abx_config_unset(cli->_config, cli->args->words[0], err);
 }
 
@@ -194,6 +229,8 @@ int abx_verb_config_trust(abx_cli *cli, abx_error **err)
 {
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
+    if (cli->dry_run)
+        return plan_config(cli, "config.trust", NULL, NULL, err);
     if (abx_config_trust(cli->_config, err) < 0)
         return -1;
     bool trusted = false;

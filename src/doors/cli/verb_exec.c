@@ -27,7 +27,8 @@ int abx_verb_shell(abx_cli *cli, abx_error **err)
     if (abx_start_plan(cli, &plan, err) < 0)
         return -1;
     yyjson_mut_val *root = NULL;
-    if (abx_cli_call(cli, ABX_OP_SANDBOX_CONNECT, abx_cli_params(id, &root), NULL, err) < 0)
+    if (!cli->dry_run &&
+        abx_cli_call(cli, ABX_OP_SANDBOX_CONNECT, abx_cli_params(id, &root), NULL, err) < 0)
         return -1;
     return abx_start_foreground(cli, id, &plan, true, err);
 }

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "doors/cli/dry_run.h"
 #include "doors/cli/help.h"
 #include "doors/cli/man.h"
 #include "doors/cli/print.h"
@@ -38,6 +39,12 @@ int abx_verb_help(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
     const char *dir = abx_flag_value(a, ABX_FLAG_MAN, NULL);
+    if (dir && cli->dry_run) {
+        yyjson_mut_val *root = NULL;
+        yyjson_mut_doc *d = abx_mut_new(&root);
+        abx_mut_str(d, root, "folder", dir);
+        return abx_dry_run_add(cli, "help.man", NULL, d, err);
+    }
     if (dir)
         return write_manual(dir, err);
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "doors/cli/ask.h"
 #include "doors/cli/print.h"
 #include "doors/cli/verbs.h"
 
@@ -48,7 +49,7 @@ static int kill_all(abx_cli *cli, killing *k, abx_error **err)
     ABX_AUTO_FREE char *question =
         abx_format("end %zu sandbox%s of provider '%s'", count, count == 1 ? "" : "es",
                    abx_host_provider(cli->_host, NULL));
-    int yes = abx_confirm(cli, question, "-y", err);
+    int yes = cli->dry_run ? 1 : abx_confirm(cli, question, "-y", err);
     if (yes == 0) {
         abx_cli_note(cli, "abx: nothing was ended");
         k->code = 1;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "doors/cli/dry_run.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
 #include "doors/cli/start.h"
@@ -33,6 +34,28 @@ static int detach(abx_cli *cli, yyjson_val *sandbox, abx_error **err)
     return abx_print_json_mut(cli, root, err);
 }
 
+/* What a run would do: none of its later steps has a sandbox to be checked against. */
+static int plan_run(abx_cli *cli, yyjson_mut_doc *create, const abx_stdin_plan *plan, bool keep,
+                    abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_ERROR noted = NULL;
+    (void)abx_cli_call(cli, ABX_OP_SANDBOX_CREATE, create, NULL, &noted);
+    if (!abx_is_dry_run(cli, noted))
+        return abx_error_take(err, ABX_TAKE(noted));
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    if (abx_has_flag(cli->args, ABX_FLAG_DETACH))
+        abx_mut_bool(d, root, "background", true);
+    if (abx_params_process(cli, d, root, !keep, err) < 0)
+        return -1;
+    const char *provider = abx_host_provider(cli->_host, NULL);
+    const char *start = abx_op_row_of(plan->pty ? ABX_OP_PTY_OPEN : ABX_OP_PROCESS_START)->method;
+    int rc = abx_dry_run_add(cli, start, provider, ABX_TAKE(d), keep ? err : NULL);
+    if (!keep)
+        rc = abx_dry_run_add(cli, abx_op_row_of(ABX_OP_SANDBOX_KILL)->method, provider, NULL, err);
+    return rc;
+}
+
 int abx_verb_run(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
@@ -45,6 +68,8 @@ int abx_verb_run(abx_cli *cli, abx_error **err)
     yyjson_mut_doc *params = abx_params_create(cli, !keep, keep, err);
     if (!params)
         return -1;
+    if (cli->dry_run)
+        return plan_run(cli, params, &plan, keep, err);
     ABX_AUTO_JSON sandbox = NULL;
     if (abx_cli_call(cli, ABX_OP_SANDBOX_CREATE, params, &sandbox, err) < 0)
         return -1;

@@ -8,9 +8,15 @@ import pytest
 
 
 def picture(folder):
-    """All below a folder: names and contents."""
-    return {str(p): p.read_bytes() if p.is_file() and not p.is_symlink() else None
-            for p in sorted(Path(folder).rglob("*")) if "/pool" not in str(p)}
+    """All below a folder but what sandboxes share: names, and contents of what can be read."""
+    found = {}
+    for place, folders, files in os.walk(folder):
+        folders[:] = [f for f in folders if f not in ("skeleton", "pool", "trash")]
+        for name in folders + files:
+            path = os.path.join(place, name)
+            readable = name in files and os.path.isfile(path) and os.access(path, os.R_OK)
+            found[path] = Path(path).read_bytes() if readable else None
+    return found
 
 
 CHANGES = [

@@ -33,6 +33,10 @@ struct abx_local {
     const abx_log *log;
     /* Folders below HOME/local; -1 while they do not exist. */
     int base_fd, sandboxes_fd, trash_fd, skeleton_fd;
+    struct {
+        int orders; /* pipe to the remover of sandbox id; -1: none */
+        char id[40];
+    } remover;
 };
 
 /* Open the folders, making them where they are not there. 0, or -1: the home cannot be written. */

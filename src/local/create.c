@@ -16,6 +16,7 @@
 #include "local/create.h"
 #include "local/folder.h"
 #include "local/range_maps.h"
+#include "local/remover.h"
 #include "local/skeleton.h"
 #include "local/slots.h"
 #include "local/starter.h"
@@ -399,6 +400,8 @@ int abx_create_planned(abx_local *local, abx_plan *plan, const abx_local_spec *s
     c->timer.data = c;
     c->open_handles++;
     uv_timer_start(&c->timer, on_timer, SETUP_LIMIT_MS, 0);
+    if (plan->tied)
+        abx_remover_start(local, plan->id, c->pidfd, plan->slot);
     return 0;
 }
 

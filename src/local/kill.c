@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "local/folder.h"
+#include "local/remover.h"
 #include "local/slots.h"
 #include "local/state.h"
 #include "local/trash.h"
@@ -130,8 +131,7 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
     }
     if (abx_trash_move(local, id, k->trash) != 0) {
         k->trash[0] = 0;
-    } else if (s.tied && local->may_fork &&
-               abx_trash_detach(local, k->trash, k->pidfd, id, k->slot) == 0) {
+    } else if (s.tied && abx_remover_hand_over(local, id, k->trash) == 0) {
         /* Its death is sure, and nobody comes back to it: the remover waits for it, we do not. */
         k->trash[0] = 0;
         abx_close_fd(&k->pidfd);

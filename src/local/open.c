@@ -78,6 +78,7 @@ int abx_local_open(const abx_local_options *options, abx_local **out, abx_error 
     local->starter = abx_strdup(options->starter);
     local->log = options->log;
     local->base_fd = local->sandboxes_fd = local->trash_fd = local->skeleton_fd = -1;
+    local->remover.orders = -1;
     abx_local_look(local);
     *out = local;
     return 0;
@@ -91,6 +92,7 @@ void abx_local_close(abx_local *local)
     abx_close_fd(&local->sandboxes_fd);
     abx_close_fd(&local->trash_fd);
     abx_close_fd(&local->skeleton_fd);
+    abx_close_fd(&local->remover.orders);
     free(local->home);
     free(local->base);
     free(local->starter);

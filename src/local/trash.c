@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,12 +14,8 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "local/create.h"
-#include "local/descriptors.h"
-#include "local/pool.h"
 #include "local/range_remove.h"
 #include "local/slots.h"
-
-#define REMOVER_WAIT_MS 10000
 
 int abx_trash_move(abx_local *local, const char *id, char name[64])
 {
@@ -66,38 +61,6 @@ void abx_trash_sandbox(abx_local *local, const char *id, int slot)
                  err ? err->message : strerror(errno));
     else if (slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, slot, local->base, id);
-}
-
-/* The remover holds nothing of its maker's but what it works with: no pipe waits for it, no terminal ends it. */
-static _Noreturn void remove_detached(abx_local *local, const char *name, int pidfd, int lock,
-                                      const char *id, int slot)
-{
-    setsid();
-    int *const kept[] = {&local->base_fd, &local->trash_fd, &pidfd, &lock};
-    if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
-        _exit(1);
-    local->log = NULL;
-    abx_pool_fill(local); /* before the removal: where the trash is empty, nobody is at work */
-    if (pidfd >= 0) {
-        struct pollfd p = {pidfd, POLLIN, 0};
-        while (poll(&p, 1, REMOVER_WAIT_MS) < 0 && errno == EINTR)
-            ;
-    }
-    if (abx_trash_remove(local, name, NULL) == 0 && slot >= 0)
-        abx_slot_free(ABX_SLOTS_DIR, slot, local->base, id);
-    _exit(0);
-}
-
-int abx_trash_detach(abx_local *local, const char *name, int pidfd, const char *id, int slot)
-{
-    /* While removers hold this, commands that tidy up leave the trash to them. */
-    ABX_AUTO_FD lock = openat(local->trash_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock >= 0)
-        (void)flock(lock, LOCK_SH | LOCK_NB);
-    pid_t pid = fork();
-    if (pid == 0)
-        remove_detached(local, name, pidfd, lock, id, slot);
-    return pid < 0 ? -1 : 0;
 }
 
 /* The next entry of a folder but "." and "..", or NULL. */

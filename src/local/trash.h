@@ -10,9 +10,6 @@
 int abx_trash_move(abx_local *local, const char *id, char name[64]);
 /* Remove one entry of the trash; names in it are hostile. Gone already: success. 0 or -1 and *err. */
 int abx_trash_remove(abx_local *local, const char *name, abx_error **err);
-/* Remove an entry in a process of its own, after the process of pidfd (-1: none) has ended; then free the slot (-1:
- * none). Only for a program that may fork; nobody needs to wait for it. 0, or -1: not started. */
-int abx_trash_detach(abx_local *local, const char *name, int pidfd, const char *id, int slot);
 /* Both, and free the slot (-1: none). For a sandbox whose processes are gone. */
 void abx_trash_sandbox(abx_local *local, const char *id, int slot);
 

@@ -28,6 +28,7 @@ TYPES = {
     "BYTES": '`{"text"}` or `{"base64"}`',
     "LIST": "list",
     "OBJECT": "object",
+    "NUMBER": "number",
 }
 BANDS = {
     "1": "Usage and configuration",

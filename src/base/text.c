@@ -244,6 +244,28 @@ int abx_parse_size(const char *s, uint64_t *bytes)
     return 0;
 }
 
+int abx_parse_millis(const char *s, uint64_t max, uint64_t *millis)
+{
+    size_t digits = strspn(s, "0123456789");
+    if (digits == 0 || digits > 12)
+        return -1;
+    uint64_t value = strtoull(s, NULL, 10) * 1000;
+    if (s[digits] == '.') {
+        const char *fraction = s + digits + 1;
+        size_t n = strspn(fraction, "0123456789");
+        if (n == 0 || fraction[n])
+            return -1;
+        for (uint64_t i = 0, unit = 100; i < n && unit > 0; i++, unit /= 10)
+            value += (uint64_t)(fraction[i] - '0') * unit;
+    } else if (s[digits]) {
+        return -1;
+    }
+    if (value > max)
+        return -1;
+    *millis = value;
+    return 0;
+}
+
 void abx_format_size(uint64_t bytes, char out[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

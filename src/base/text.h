@@ -28,6 +28,8 @@ const char *abx_nearest(const char *word, const char *const *words, size_t n);
 
 /* "512m", "2g", "64KiB", "1.5g", "1048576" → bytes, binary units. 0, or -1 when it is no size. */
 int abx_parse_size(const char *s, uint64_t *bytes);
+/* "2", "0.5", "1.25": thousandths, digits behind the third are cut. 0, or -1 when it is no such number, or over max. */
+int abx_parse_millis(const char *s, uint64_t max, uint64_t *millis);
 /* "1.5 GiB" for people; out has room for 32. */
 void abx_format_size(uint64_t bytes, char out[32]);
 /* Decimal digits only, no sign, no blank, at most max. 0, or -1. */

@@ -236,7 +236,9 @@ int abx__envd_put_selector(const abx_envd_client *c, yyjson_mut_doc *d, yyjson_m
 int abx__envd_check_user(const char *user, abx_error **err);
 /* id of a start event or a list entry: the server's own, or the pid as text. Owned; NULL: unfit. */
 char *abx__envd_process_id(const abx_envd_client *c, yyjson_val *with_pid);
-/* Put exitCode or signal, and timedOut, of an end event into obj. */
+/* The limit of the sandbox at which a process failed. */
+void abx__envd_put_limit(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *limit);
+/* Put exitCode or signal, timedOut and limit, of an end event into obj. */
 void abx__envd_put_exit(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *end_event);
 /* "KILL", "SIGKILL", "9" → 9. 0: unknown. And back, "SIGKILL"; out has room for 16. */
 int abx__envd_signal_number(const char *text);

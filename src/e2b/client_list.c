@@ -45,6 +45,7 @@ static void put_state(const abx_envd_client *c, yyjson_mut_doc *d, yyjson_mut_va
         abx_mut_int(d, obj, "exitCode", abx_json_int(info, "abxExitCode", 0));
     if (abx_json_bool(info, "abxTimedOut", false))
         abx_mut_bool(d, obj, "timedOut", true);
+    abx__envd_put_limit(d, obj, abx_json_str(info, "abxLimit", NULL));
 }
 
 static int put_process(const abx_envd_client *c, yyjson_mut_doc *d, yyjson_mut_val *list,

@@ -87,6 +87,13 @@ static int number_of_words(const char *status)
     return 0;
 }
 
+/* Of the other end's words only those that are known. */
+void abx__envd_put_limit(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *limit)
+{
+    if (abx_str_eq(limit, "memory") || abx_str_eq(limit, "disk"))
+        abx_mut_str(d, obj, "limit", limit);
+}
+
 void abx__envd_put_exit(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *end)
 {
     const char *own = abx_json_str(end, "abxSignal", NULL);
@@ -103,6 +110,7 @@ void abx__envd_put_exit(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *end)
     }
     if (abx_json_bool(end, "abxTimedOut", false))
         abx_mut_bool(d, obj, "timedOut", true);
+    abx__envd_put_limit(d, obj, abx_json_str(end, "abxLimit", NULL));
 }
 
 /* --- process.signal, pty.close ----------------------------------------------------------------------------- */

@@ -201,6 +201,18 @@ bool abx_setting_accepts(const abx_setting_row *row, const char *text, char expe
         want = "a duration such as 30s, 5m, 2h or none";
         ok = abx_parse_duration(text, &ms) == 0;
         break;
+    case ABX_SETTING_SIZE:
+        want = "a size such as 512m, 2g or a number of bytes";
+        ok = abx_parse_size(text, &ms) == 0;
+        break;
+    case ABX_SETTING_NUMBER:
+        want = "a number such as 2 or 0.5";
+        ok = abx_parse_millis(text, INT32_MAX, &ms) == 0;
+        break;
+    case ABX_SETTING_COUNT:
+        want = "a whole number";
+        ok = abx_parse_uint(text, INT32_MAX, &ms) == 0;
+        break;
     case ABX_SETTING_URL:
         want = "an address that begins with https:// or http://";
         ok = is_url(text);
@@ -230,6 +242,12 @@ int abx_setting_check(const abx_setting_row *row, const char *text, abx_err_id i
     return abx_fail(err, id, "%s must be %s, found '%s'", subject, expected, shown);
 }
 
+static bool is_number(const abx_setting_row *row)
+{
+    return row->type == ABX_SETTING_SIZE || row->type == ABX_SETTING_NUMBER ||
+           row->type == ABX_SETTING_COUNT;
+}
+
 /* Whether the row takes a value that is written in this way in a file. */
 static bool fits(const abx_setting_row *row, const abx_toml_node *node)
 {
@@ -238,8 +256,8 @@ static bool fits(const abx_setting_row *row, const abx_toml_node *node)
     case ABX_TOML_BOOL: return row->type == ABX_SETTING_BOOL || row->type == ABX_SETTING_ANY;
     case ABX_TOML_INT:
         return row->type == ABX_SETTING_ANY ||
-               (row->type == ABX_SETTING_DURATION && node->whole >= 0);
-    case ABX_TOML_FLOAT: return row->type == ABX_SETTING_ANY;
+               ((row->type == ABX_SETTING_DURATION || is_number(row)) && node->whole >= 0);
+    case ABX_TOML_FLOAT: return row->type == ABX_SETTING_ANY || row->type == ABX_SETTING_NUMBER;
     default: return false;
     }
 }

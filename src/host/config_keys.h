@@ -15,6 +15,9 @@ typedef enum abx_setting_type {
     ABX_SETTING_BOOL,
     ABX_SETTING_DURATION,
     ABX_SETTING_URL,
+    ABX_SETTING_SIZE,
+    ABX_SETTING_NUMBER,
+    ABX_SETTING_COUNT,
     ABX_SETTING_ANY /* option of a provider that is not built in: its manifest knows the type */
 } abx_setting_type;
 

@@ -90,9 +90,13 @@ int abx_lock_child(void *data)
 {
     const abx_setup *s = (const abx_setup *)data;
     bool root = s->plan->ids != ABX_IDS_SINGLE && geteuid() == 0;
+    uint32_t most = s->plan->limits.asked.open_files;
+    bool asked = most != ABX_HARD_FILES;
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > ABX_SOFT_FILES) {
-        files.rlim_cur = ABX_SOFT_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && (asked || files.rlim_cur > ABX_SOFT_FILES)) {
+        files.rlim_cur = asked ? most : ABX_SOFT_FILES;
+        if (asked)
+            files.rlim_max = most;
         if (setrlimit(RLIMIT_NOFILE, &files) < 0)
             return errno;
     }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "local/cgroup.h"
 #include "local/folder.h"
 #include "local/pool.h"
 #include "local/skeleton.h"
@@ -152,6 +153,11 @@ yyjson_doc *abx_local_gc(abx_local *local, bool dry, abx_error **err)
         (void)abx_trash_empty(local, 0);
         abx_pool_sweep(local);
     }
+    abx_cgroup_map map;
+    abx_cgroup_map_read(&map);
+    for (int i = abx_cgroup_sweep(&map, dry); i > 0; i--)
+        note(&s, "cgroup", "control group of a sandbox that is gone");
+    abx_cgroup_map_clear(&map);
     int skeletons = abx_skeleton_sweep(local, s.used, s.used_count, dry);
     for (int i = 0; i < skeletons; i++)
         note(&s, "skeleton", "skeleton of an older state of the host");

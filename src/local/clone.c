@@ -78,8 +78,10 @@ static long clone_in(int folder, uint64_t flags, int *pidfd)
 
 pid_t abx_clone(abx_setup *setup, abx_plan *plan, int *pidfd, abx_error **err)
 {
+    /* who enters control groups makes this namespace afterwards */
+    uint64_t later = setup->groups->enter[0] >= 0 ? NEWCGROUP : 0;
     for (;;) {
-        long pid = clone_in(setup->folder, plan->namespaces, pidfd);
+        long pid = clone_in(setup->folder, plan->namespaces & ~later, pidfd);
         if (pid == 0)
             abx_setup_main(setup);
         if (pid > 0)

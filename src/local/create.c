@@ -39,6 +39,7 @@ typedef struct creation {
     pid_t pid;
     int pidfd;
     abx_range_maps *maps; /* newuidmap and newgidmap run */
+    abx_cgroups groups;
     abx_layers layers; /* closed at the end: closing one takes the lock that pid 1's mounts need */
     abx_setup_report report;
     size_t report_len;
@@ -62,6 +63,7 @@ static void close_layers(creation *c)
 static void creation_free(creation *c)
 {
     close_layers(c);
+    abx_cgroups_clear(&c->groups);
     abx_folder_clear(&c->folder);
     abx_close_fd(&c->skeleton_lock);
     abx_close_fd(&c->pair);
@@ -86,6 +88,7 @@ static void undo(creation *c)
     abx_close_fd(&c->pair);
     abx_close_fd(&c->skeleton_lock);
     close_layers(c);
+    abx_cgroups_clear(&c->groups);
     if (c->folder.fd >= 0)
         abx_trash_sandbox(c->local, c->plan->id, c->plan->slot);
     abx_folder_clear(&c->folder);
@@ -161,6 +164,8 @@ static void note_state(creation *c)
         s->expires_boot_ms = abx_now_boot_ms() + p->timeout_ms;
     }
     s->tied = p->tied;
+    s->limits = p->limits;
+    s->freezer = abx_strdup(c->groups.freezer);
     s->copied_root = p->copied_root;
     s->plain_usr = !p->usr_overlay;
     s->metadata = c->metadata ? abx_json_copy(c->metadata) : NULL;
@@ -186,6 +191,24 @@ static int make_folder(creation *c, abx_error **err)
             return -1;
     }
     return abx_folder_fill(&c->folder, p, err);
+}
+
+/* Control groups, where a limit wants them and the caller may have them; else pid 1 watches. */
+static int make_groups(creation *c, abx_error **err)
+{
+    abx_limits *l = &c->plan->limits;
+    bool single = c->plan->ids == ABX_IDS_SINGLE;
+    if (!abx_limits_want_cgroup(l, single))
+        return 0;
+    abx_cgroup_map map;
+    abx_cgroup_want want = {.memory_bytes = l->asked.memory_bytes,
+                            .cpu_millis = l->asked.cpu_millis,
+                            .processes = l->asked.processes};
+    abx_cgroup_map_read(&map);
+    int rc = abx_cgroups_make(&c->groups, &map, c->plan->id, c->folder.fd, &want, err);
+    abx_cgroup_map_clear(&map);
+    abx_limits_use_cgroups(l, &c->groups);
+    return rc;
 }
 
 /* Descriptors of the new process; it lives in a copy of our memory, so `s` may be on our stack. */
@@ -214,6 +237,7 @@ static int start_process(creation *c, abx_error **err)
         .skeleton_path = skeleton,
         .usr = -1,
         .root_userns = -1,
+        .groups = &c->groups,
     };
     c->pid = abx_clone(&s, c->plan, &c->pidfd, err);
     return c->pid < 0 ? -1 : 0;
@@ -255,7 +279,8 @@ static int map_ids(creation *c, abx_error **err)
 static int begin_steps(creation *c, abx_error **err)
 {
     c->skeleton_lock = abx_skeleton_use(c->local, c->plan, err);
-    if (c->skeleton_lock < 0 || make_folder(c, err) < 0 || start_process(c, err) < 0)
+    if (c->skeleton_lock < 0 || make_folder(c, err) < 0 || make_groups(c, err) < 0 ||
+        start_process(c, err) < 0)
         return -1;
     int rc = map_ids(c, err);
     if (rc != 0)
@@ -387,6 +412,7 @@ int abx_create_planned(abx_local *local, abx_plan *plan, const abx_local_spec *s
     c->attempt = attempt;
     c->folder.fd = c->folder.lock = c->skeleton_lock = c->pair = c->pidfd = -1;
     c->plan = plan;
+    abx_cgroups_init(&c->groups);
     c->layers = no_layers;
     int rc = begin(c, err);
     if (rc == 1)

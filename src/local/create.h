@@ -3,6 +3,7 @@
 #define ABX_LOCAL_CREATE_H
 
 #include "local/backend.h"
+#include "local/cgroup.h"
 #include "local/plan.h"
 #include "local/setup.h"
 #include "local/state.h"

@@ -37,6 +37,8 @@ typedef struct limit_row {
     uint64_t from; /* told where the hard limit is below this */
 } limit_row;
 
+enum { OPEN_FILES = 1 }; /* pid 1 itself keeps more of them */
+
 static const limit_row limit_rows[] = {
     {"Max processes ", "processes", UINT64_MAX},
     {"Max open files ", "openFiles", UINT64_MAX},
@@ -64,12 +66,14 @@ static void add_limits(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
     if (abx_read_file(path, text.max, &text, NULL) == 0) {
         const char *lines = abx_buf_cstr(&text);
         for (size_t i = 0; i < ABX_COUNT(limit_rows); i++) {
-            uint64_t hard = hard_limit(lines, limit_rows[i].title);
+            uint64_t hard = i == OPEN_FILES && s->limits.asked.open_files < ABX_HARD_FILES
+                                ? s->limits.asked.open_files
+                                : hard_limit(lines, limit_rows[i].title);
             if (hard < limit_rows[i].from)
                 abx_mut_int(d, limits, limit_rows[i].name, (int64_t)hard);
         }
     }
-    abx_mut_int(d, limits, "shmBytes", (int64_t)ABX_SHM_BYTES);
+    abx_limits_show(d, limits, &s->limits);
 }
 
 yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)

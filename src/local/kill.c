@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "local/cgroup.h"
 #include "local/folder.h"
 #include "local/remover.h"
 #include "local/slots.h"
@@ -24,6 +25,7 @@ typedef struct killing {
     void *data;
     uv_poll_t poll;
     uv_timer_t timer;
+    unsigned tries; /* control groups were still in use */
     int open_handles;
 } killing;
 
@@ -41,13 +43,23 @@ static void on_closed(uv_handle_t *handle)
     free(k);
 }
 
+#define BUSY_TRIES    200u
+#define BUSY_PAUSE_MS 10u
+
+static void on_timer(uv_timer_t *timer);
+
 /* The processes are gone: what they made meanwhile goes too. */
 static void finish(killing *k)
 {
     siginfo_t info;
     if (k->pidfd >= 0) /* ours to reap, if it was made by this very process */
         (void)waitid((idtype_t)P_PIDFD, (id_t)k->pidfd, &info, WEXITED | WNOHANG);
-    if (k->trash[0] && abx_trash_remove(k->local, k->trash, NULL) == 0 && k->slot >= 0)
+    int rc = k->trash[0] ? abx_trash_remove(k->local, k->trash, NULL) : -1;
+    if (rc == 1 && k->tries++ < BUSY_TRIES) {
+        uv_timer_start(&k->timer, on_timer, BUSY_PAUSE_MS, 0);
+        return;
+    }
+    if (rc == 0 && k->slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, k->slot, k->local->base, k->id);
     if (k->pidfd >= 0)
         uv_close((uv_handle_t *)&k->poll, on_closed);
@@ -123,6 +135,9 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
         free(k);
         return -1;
     }
+    /* of version 1 the frozen do not die before they thaw */
+    if (k->pidfd >= 0 && s.freezer)
+        (void)abx_cgroup_freeze(s.freezer, false, NULL);
     /* A lock that is held without a process that we can name: it is being made, or its state is broken. */
     if (alive && k->pidfd < 0) {
         free(k->id);

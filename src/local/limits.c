@@ -2,11 +2,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "local/setup.h"
+
+/* Before anything is started: what is born later is born in them. The namespace of groups begins where this process
+ * is, so that it shows "/" inside. */
+int abx_enter_groups(abx_setup *s)
+{
+    abx_cgroups *g = s->groups;
+    if (g->enter[0] < 0)
+        return 0;
+    if (abx_cgroups_enter(g) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS, "entering a control group");
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return abx_refused(s, ABX_LAYER_CGROUP, "unshare");
+    return 0;
+}
 
 typedef struct setting {
     const char *path;

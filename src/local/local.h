@@ -44,6 +44,16 @@ typedef struct abx_local_options {
 int abx_local_open(const abx_local_options *options, abx_local **out, abx_error **err);
 void abx_local_close(abx_local *local); /* frees; sandboxes live on */
 
+/* Sizes of a sandbox; 0: none, or the default. */
+typedef struct abx_local_sizes {
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    uint32_t cpu_millis; /* 1000: one processor */
+    uint32_t processes;
+    uint32_t open_files; /* of each process */
+    bool disk_in_memory; /* its private layer lies in memory: then the size of the disk is exact */
+} abx_local_sizes;
+
 /* What a sandbox is made from. Strings are borrowed during the call. */
 typedef struct abx_local_spec {
     const char *id;              /* chosen by the caller (ledger), abx_is_id */
@@ -57,6 +67,7 @@ typedef struct abx_local_spec {
     const char *const *weaker;   /* layers that may be missing: "proc", "net", "seccomp", … */
     size_t weaker_count;
     bool tied; /* ends with the creator: pid 1 exits when the first connection ends */
+    abx_local_sizes sizes;
 } abx_local_spec;
 
 /* The result: runs once, on the loop, after abx_local_create returned 0. On success `info` (borrowed) is the

@@ -37,8 +37,10 @@ int abx_mount_dev(abx_setup *s)
                               : "newinstance,ptmxmode=0666,mode=620,gid=5";
     if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, options) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "mount of '/dev/pts'");
-    if (mount("shm", "dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,
-              "mode=1777,size=64m,nr_inodes=16384") < 0)
+    char shm[64];
+    snprintf(shm, sizeof(shm), "mode=1777,size=%lluk,nr_inodes=16384",
+             (unsigned long long)s->plan->limits.shm_bytes >> 10);
+    if (mount("shm", "dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, shm) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "mount of '/dev/shm'");
     if (mount("run", "run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m,nr_inodes=4096") < 0)
         return abx_refused(s, ABX_LAYER_DEV, "mount of '/run'");

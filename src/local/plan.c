@@ -153,7 +153,8 @@ abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error *
     p->name = abx_strdup(spec->name);
     p->timeout_ms = spec->timeout_ms;
     p->tied = spec->tied;
-    if (choose_weaker(p, spec, err) < 0 || choose_ids(p, spec, err) < 0)
+    if (choose_weaker(p, spec, err) < 0 || choose_ids(p, spec, err) < 0 ||
+        abx_limits_choose(&spec->sizes, &p->limits, err) < 0)
         return NULL;
     choose_namespaces(p);
     copy_env(p, spec->env);

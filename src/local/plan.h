@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "local/backend.h"
 #include "local/layers.h"
+#include "local/limits.h"
 
 #define ABX_ID_MAP_SIZE 160
 
@@ -22,6 +23,7 @@ typedef struct abx_plan {
     bool tied;
     bool only_try; /* doctor: end at "ready" instead of serving */
     char **env;    /* "K=V" for each process, NULL at the end */
+    abx_limits limits;
 
     uid_t outer_uid; /* host id of `user` */
     gid_t outer_gid;

@@ -14,7 +14,9 @@
 #include "local/slots.h"
 #include "local/trash.h"
 
-#define NAME_SIZE 64 /* of the message: a name in the trash */
+#define NAME_SIZE     64 /* of the message: a name in the trash */
+#define BUSY_TRIES    200
+#define BUSY_PAUSE_MS 10
 
 typedef struct work {
     abx_local *local;
@@ -58,7 +60,12 @@ static _Noreturn void remover_main(work *w)
         (void)flock(lock, LOCK_SH | LOCK_NB);
     abx_pool_fill(local); /* before the removal: where the trash is empty, nobody is at work */
     wait_for_end(w->pidfd);
-    if (abx_trash_remove(local, name, NULL) == 0 && w->slot >= 0)
+    int rc = abx_trash_remove(local, name, NULL);
+    for (int i = 0; rc == 1 && i < BUSY_TRIES; i++) {
+        (void)poll(NULL, 0, BUSY_PAUSE_MS);
+        rc = abx_trash_remove(local, name, NULL);
+    }
+    if (rc == 0 && w->slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, w->slot, local->base, w->id);
     _exit(0);
 }

@@ -36,20 +36,26 @@ static const resource_row resources[] = {
 };
 
 /* Never above what the caller has as its hard limit. */
-static int set_one(const resource_row *row)
+static int set_one(const resource_row *row, const abx_limits *l)
 {
     struct rlimit now;
     if (getrlimit(row->what, &now) < 0)
         return -1;
-    rlim_t hard = row->hard < now.rlim_max ? row->hard : now.rlim_max;
-    struct rlimit next = {row->soft < hard ? row->soft : hard, hard};
+    rlim_t soft = row->soft, hard = row->hard;
+    if (row->what == RLIMIT_NPROC)
+        soft = hard = l->asked.processes;
+    if (row->what == RLIMIT_NOFILE && l->asked.open_files > hard)
+        soft = hard = l->asked.open_files;
+    if (hard > now.rlim_max)
+        hard = now.rlim_max;
+    struct rlimit next = {soft < hard ? soft : hard, hard};
     return setrlimit(row->what, &next);
 }
 
 int abx_raise_rlimits(abx_setup *s)
 {
     for (size_t i = 0; i < ABX_COUNT(resources); i++)
-        if (resources[i].hard == FREE && set_one(&resources[i]) < 0)
+        if (resources[i].hard == FREE && set_one(&resources[i], &s->plan->limits) < 0)
             return abx_refused(s, ABX_LAYER_LIMITS, "limit of %s", resources[i].name);
     return 0;
 }
@@ -57,7 +63,7 @@ int abx_raise_rlimits(abx_setup *s)
 int abx_set_rlimits(abx_setup *s)
 {
     for (size_t i = 0; i < ABX_COUNT(resources); i++)
-        if (set_one(&resources[i]) < 0)
+        if (set_one(&resources[i], &s->plan->limits) < 0)
             return abx_refused(s, ABX_LAYER_LIMITS, "limit of %s", resources[i].name);
     return 0;
 }

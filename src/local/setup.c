@@ -63,7 +63,8 @@ static void reset_signals(void)
 /* Of the creator's descriptors only what is served stays. */
 static int keep_only(abx_setup *s)
 {
-    int *const kept[] = {&s->pair, &s->listener, &s->lock, &s->root_userns};
+    int *const kept[] = {&s->pair,        &s->listener,         &s->lock,
+                         &s->root_userns, &s->groups->commands, &s->groups->events};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
     s->skeleton = s->usr = -1;
@@ -77,10 +78,10 @@ typedef int (*step_fn)(abx_setup *s);
  * before it turns read-only, limits before capabilities go (hard limits), the nested namespace while this
  * process may still be looked at by itself, the filter last. */
 static const step_fn steps[] = {
-    abx_raise_rlimits,   abx_take_inside_ids, abx_start_net, abx_mount_root,  abx_mount_usr,
-    abx_mount_proc,      abx_mount_dev,       abx_mask_proc, abx_join_net,    abx_enter_root,
-    abx_write_own_files, abx_set_sysctls,     abx_set_names, abx_lock_proc,   abx_make_root_userns,
-    abx_set_rlimits,     keep_only,           abx_drop_caps, abx_base_filter,
+    abx_enter_groups,     abx_raise_rlimits,   abx_take_inside_ids, abx_start_net, abx_mount_root,
+    abx_mount_usr,        abx_mount_proc,      abx_mount_dev,       abx_mask_proc, abx_join_net,
+    abx_enter_root,       abx_write_own_files, abx_set_sysctls,     abx_set_names, abx_lock_proc,
+    abx_make_root_userns, abx_set_rlimits,     keep_only,           abx_drop_caps, abx_base_filter,
 };
 
 static void on_ready(void *data)
@@ -115,7 +116,9 @@ static _Noreturn void serve(abx_setup *s)
         .env = (const char *const *)p->env,
         .workdir = "/home/user",
         .has_range = p->ids != ABX_IDS_SINGLE,
-        .max_processes = ABX_MAX_PROCESSES,
+        .max_processes = p->limits.asked.processes,
+        .commands_fd = s->groups->commands,
+        .events_fd = s->groups->events,
         .ready = on_ready,
         .ready_data = s,
         .root_userns = p->ids == ABX_IDS_SINGLE ? root_userns : NULL,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "local/cgroup.h"
 #include "local/layers.h"
 #include "local/plan.h"
 
@@ -49,7 +50,8 @@ typedef struct abx_setup {
     int pair;                  /* the first connection */
     int creator_end; /* our copy of its other end; closed first, else the creator's death is no end of file */
     int listener, lock;
-    int skeleton; /* clones sent by a root caller, or -1: see mounts.c */
+    abx_cgroups *groups; /* of the sandbox; none made: empty */
+    int skeleton;        /* clones sent by a root caller, or -1: see mounts.c */
     int usr;
     bool plain_usr;  /* see ABX_GO_PLAIN */
     int root_userns; /* nested namespace for "root" with a single id, or -1 */
@@ -66,6 +68,7 @@ int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...) ABX_PRINTF
 _Noreturn void abx_setup_main(abx_setup *s);
 
 /* Steps, in order; the working directory is where the layers lie, until abx_mount_usr. */
+int abx_enter_groups(abx_setup *s);  /* limits.c */
 int abx_wait_for_maps(abx_setup *s); /* ids.  setup_ids.c */
 int abx_take_inside_ids(abx_setup *s);
 int abx_make_root_userns(abx_setup *s);

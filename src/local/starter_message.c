@@ -49,6 +49,13 @@ yyjson_mut_val *abx_starter_spec(yyjson_mut_doc *d, const abx_local_spec *spec)
     abx_mut_str(d, o, "network", spec->network);
     abx_mut_bool(d, o, "withRoot", spec->with_root);
     abx_mut_bool(d, o, "tied", spec->tied);
+    const abx_local_sizes *z = &spec->sizes;
+    abx_mut_int(d, o, "memoryBytes", (int64_t)z->memory_bytes);
+    abx_mut_int(d, o, "diskBytes", (int64_t)z->disk_bytes);
+    abx_mut_int(d, o, "cpuMillis", z->cpu_millis);
+    abx_mut_int(d, o, "processes", z->processes);
+    abx_mut_int(d, o, "openFiles", z->open_files);
+    abx_mut_bool(d, o, "diskInMemory", z->disk_in_memory);
     yyjson_mut_val *weaker = abx_mut_arr(d, o, "weaker");
     for (size_t i = 0; i < spec->weaker_count; i++)
         yyjson_mut_arr_add_strcpy(d, weaker, spec->weaker[i]);
@@ -68,6 +75,14 @@ void abx_starter_read_spec(yyjson_val *v, abx_local_spec *spec, const char ***we
     spec->network = abx_json_str(v, "network", NULL);
     spec->with_root = abx_json_bool(v, "withRoot", false);
     spec->tied = abx_json_bool(v, "tied", false);
+    spec->sizes = (abx_local_sizes){
+        .memory_bytes = (uint64_t)abx_json_int(v, "memoryBytes", 0),
+        .disk_bytes = (uint64_t)abx_json_int(v, "diskBytes", 0),
+        .cpu_millis = (uint32_t)abx_json_int(v, "cpuMillis", 0),
+        .processes = (uint32_t)abx_json_int(v, "processes", 0),
+        .open_files = (uint32_t)abx_json_int(v, "openFiles", 0),
+        .disk_in_memory = abx_json_bool(v, "diskInMemory", false),
+    };
     yyjson_val *list = abx_json_get(v, "weaker"), *item;
     const char **names = (const char **)abx_alloc_array(yyjson_arr_size(list) + 1, sizeof(*names));
     size_t i, max;

@@ -93,6 +93,8 @@ static void read_members(yyjson_val *v, abx_state *s)
     s->copied_root = abx_json_bool(v, "copiedRoot", false);
     s->plain_usr = abx_json_bool(v, "plainUsr", false);
     s->weakened = (uint32_t)abx_json_int(v, "weakened", 0);
+    abx_limits_read(abx_json_get(v, "limits"), &s->limits);
+    s->freezer = abx_strdup(abx_json_str(v, "freezer", NULL));
     yyjson_val *metadata = abx_json_get(v, "metadata");
     s->metadata = yyjson_is_obj(metadata) ? abx_json_copy(metadata) : NULL;
     const char *ids = abx_json_str(v, "ids", "");
@@ -148,6 +150,8 @@ static int state_text(const abx_state *s, abx_buf *text, abx_error **err)
     abx_mut_bool(d, o, "copiedRoot", s->copied_root);
     abx_mut_bool(d, o, "plainUsr", s->plain_usr);
     abx_mut_int(d, o, "weakened", s->weakened);
+    abx_limits_write(d, o, &s->limits);
+    abx_mut_str(d, o, "freezer", s->freezer);
     if (s->metadata)
         abx_mut_val(d, o, "metadata", yyjson_doc_get_root(s->metadata));
     if (abx_json_write_mut(o, text) < 0)
@@ -181,6 +185,7 @@ void abx_state_clear(abx_state *s)
     free(s->name);
     free(s->idempotency_key);
     free(s->upper);
+    free(s->freezer);
     if (s->token)
         explicit_bzero(s->token, strlen(s->token));
     free(s->token);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "local/backend.h"
+#include "local/limits.h"
 
 typedef struct abx_state {
     char *id, *name, *idempotency_key; /* name, key: or NULL */
@@ -27,6 +28,8 @@ typedef struct abx_state {
     uint64_t expires_boot_ms; /* the same on the clock of boot; UINT64_MAX */
     bool tied, copied_root, plain_usr;
     uint32_t weakened;
+    abx_limits limits;
+    char *freezer;        /* control group of the commands (local/cgroup.h), or NULL */
     yyjson_doc *metadata; /* object, or NULL */
 } abx_state;
 

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "local/cgroup.h"
 #include "local/create.h"
 #include "local/range_remove.h"
 #include "local/slots.h"
@@ -38,6 +39,8 @@ int abx_trash_move(abx_local *local, const char *id, char name[64])
 int abx_trash_remove(abx_local *local, const char *name, abx_error **err)
 {
     ABX_AUTO_FD fd = openat(local->trash_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && abx_cgroup_remove(fd) != 0)
+        return 1; /* its note must stay until they are gone */
     if (fd >= 0)
         abx_upper_remove(fd);
     ABX_AUTO_ERROR why = NULL;
@@ -56,10 +59,10 @@ void abx_trash_sandbox(abx_local *local, const char *id, int slot)
     int rc = abx_trash_move(local, id, name);
     if (rc == 0)
         rc = abx_trash_remove(local, name, &err);
-    if (rc < 0)
+    if (rc < 0 || err)
         abx_logf(local->log, ABX_LOG_WARN, "sandbox '%s' is not removed yet: %s", id,
                  err ? err->message : strerror(errno));
-    else if (slot >= 0)
+    else if (rc == 0 && slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, slot, local->base, id);
 }
 
@@ -92,7 +95,7 @@ int abx_trash_empty(abx_local *local, uint64_t limit_ms)
         ABX_AUTO_ERROR err = NULL;
         if (abx_trash_remove(local, e->d_name, &err) == 0)
             removed++;
-        else
+        else if (err)
             abx_logf(local->log, ABX_LOG_WARN, "cannot clear '%s/trash/%s': %s", local->base,
                      e->d_name, abx_error_text(err));
     }

@@ -81,8 +81,8 @@ const char *abx_style_name(abx_style s)
 
 const char *abx_type_name(abx_type t)
 {
-    static const char *const names[] = {"string", "bool",  "int",  "argv",
-                                        "map",    "bytes", "list", "object"};
+    static const char *const names[] = {"string", "bool", "int",    "argv",  "map",
+                                        "bytes",  "list", "object", "number"};
     return names[t];
 }
 

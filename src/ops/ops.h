@@ -38,7 +38,8 @@ typedef enum abx_type {
     ABX_TYPE_MAP,   /* object of strings */
     ABX_TYPE_BYTES, /* {"text"} or {"base64"} */
     ABX_TYPE_LIST,
-    ABX_TYPE_OBJECT
+    ABX_TYPE_OBJECT,
+    ABX_TYPE_NUMBER /* from 0 on, with or without a fraction */
 } abx_type;
 
 typedef struct abx_op_row {

@@ -61,6 +61,7 @@ static bool has_type(abx_type type, yyjson_val *v)
     case ABX_TYPE_BYTES: return is_bytes(v);
     case ABX_TYPE_LIST: return yyjson_is_arr(v);
     case ABX_TYPE_OBJECT: return yyjson_is_obj(v);
+    case ABX_TYPE_NUMBER: return is_count(v) || (yyjson_is_real(v) && yyjson_get_real(v) >= 0);
     }
     return false;
 }

@@ -298,6 +298,25 @@ static void prefixes_and_suffixes(void **state)
     assert_true(abx_str_eq("a", "a"));
 }
 
+static void thousandths_are_read(void **state)
+{
+    uint64_t n = 77;
+    static const struct {
+        const char *text;
+        uint64_t millis;
+    } good[] = {{"0", 0},       {"2", 2000},   {"0.5", 500},
+                {"1.25", 1250}, {"0.0019", 1}, {"12.3456", 12345}};
+    for (size_t i = 0; i < ABX_COUNT(good); i++) {
+        assert_int_equal(abx_parse_millis(good[i].text, 100000, &n), 0);
+        assert_int_equal(n, good[i].millis);
+    }
+    static const char *const bad[] = {"",   ".5",  "1.",    "-1",  "1e3",          " 1",
+                                      "1 ", "0x1", "1.5.5", "101", "9999999999999"};
+    for (size_t i = 0; i < ABX_COUNT(bad); i++)
+        assert_int_equal(abx_parse_millis(bad[i], 100000, &n), -1);
+    assert_int_equal(n, 12345);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +333,7 @@ int main(void)
         cmocka_unit_test(uints_are_digits_within_a_limit),
         cmocka_unit_test(names_of_sandboxes),
         cmocka_unit_test(prefixes_and_suffixes),
+        cmocka_unit_test(thousandths_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

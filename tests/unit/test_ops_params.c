@@ -160,6 +160,15 @@ static void command_has_a_first_word(void **state)
     refuse("pty.open", "{\"sandboxId\":\"a\",\"cmd\":[]}", "empty", NULL);
 }
 
+static void numbers_may_have_a_fraction(void **state)
+{
+    accept("sandbox.create", "{\"cpus\":0.5,\"memoryBytes\":1048576}");
+    accept("sandbox.create", "{\"cpus\":2}");
+    refuse("sandbox.create", "{\"cpus\":-0.5}", "number", NULL);
+    refuse("sandbox.create", "{\"cpus\":\"2\"}", "number", NULL);
+    refuse("sandbox.create", "{\"memoryBytes\":0.5}", "int", NULL);
+}
+
 static const char *sample(abx_type type)
 {
     switch (type) {
@@ -171,6 +180,7 @@ static const char *sample(abx_type type)
     case ABX_TYPE_BYTES: return "{\"text\":\"x\"}";
     case ABX_TYPE_LIST: return "[]";
     case ABX_TYPE_OBJECT: return "{}";
+    case ABX_TYPE_NUMBER: return "0.5";
     }
     return NULL;
 }
@@ -225,6 +235,7 @@ int main(void)
         cmocka_unit_test(name_that_goes_on_behind_a_zero_byte_is_unknown),
         cmocka_unit_test(string_is_a_command_only_for_a_shell),
         cmocka_unit_test(command_has_a_first_word),
+        cmocka_unit_test(numbers_may_have_a_fraction),
         cmocka_unit_test(every_row_accepts_all_its_parameters),
         cmocka_unit_test(every_required_parameter_is_missed),
     };

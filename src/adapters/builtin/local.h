@@ -23,7 +23,8 @@ struct local_provider {
     abx_provider base; /* first */
     uv_loop_t *loop;
     abx_local *local;
-    bool id_range; /* option ids = "range" */
+    bool id_range;       /* option ids = "range" */
+    bool disk_in_memory; /* option disk = "memory" */
     yyjson_doc *features;
     local_box *boxes;
     const abx_log *log;

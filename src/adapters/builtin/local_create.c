@@ -123,6 +123,25 @@ static int read_weaker(creation *k, yyjson_val *params, abx_error **err)
     return 0;
 }
 
+/* Sizes that are too large to be meant are refused with those that are too small: limits_plan.c. */
+static uint32_t read_count(yyjson_val *params, const char *name)
+{
+    int64_t n = abx_json_int(params, name, 0);
+    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+static void read_sizes(const local_provider *p, yyjson_val *params, abx_local_sizes *out)
+{
+    yyjson_val *cpus = abx_json_get(params, "cpus");
+    double millis = yyjson_get_num(cpus) * 1000.0 + 0.5;
+    out->memory_bytes = (uint64_t)abx_json_int(params, "memoryBytes", 0);
+    out->disk_bytes = (uint64_t)abx_json_int(params, "diskBytes", 0);
+    out->cpu_millis = millis < 4e9 ? (uint32_t)millis : UINT32_MAX;
+    out->processes = read_count(params, "processes");
+    out->open_files = read_count(params, "openFiles");
+    out->disk_in_memory = p->disk_in_memory;
+}
+
 static int read_spec(creation *k, yyjson_val *params, abx_error **err)
 {
     abx_local_spec *spec = &k->spec;
@@ -140,6 +159,7 @@ static int read_spec(creation *k, yyjson_val *params, abx_error **err)
     spec->timeout_ms = timeout == 0 ? ABX_FOREVER : (uint64_t)timeout;
     spec->with_root = k->p->id_range;
     spec->tied = abx_json_bool(params, "tied", false);
+    read_sizes(k->p, params, &spec->sizes);
     return read_network(params, spec, err) < 0 ? -1 : read_weaker(k, params, err);
 }
 

@@ -39,6 +39,18 @@ static int set_number(abx_arg_value *v, const abx_flag *flag, const char *value,
         return abx_fail(err, ABX_ERR_USAGE, "flag '--%s' needs a number, not '%s'", flag->name,
                         value);
     }
+    if (flag->type == ABX_FLAG_TYPE_SIZE) {
+        if (abx_parse_size(value, &v->number) == 0)
+            return 0;
+        abx_fail(err, ABX_ERR_USAGE, "flag '--%s' needs a size, not '%s'", flag->name, value);
+        return abx_hint(err, "for example 512m, 2g, 64KiB; units are binary");
+    }
+    if (flag->type == ABX_FLAG_TYPE_NUMBER) {
+        if (abx_parse_millis(value, INT32_MAX, &v->number) == 0)
+            return 0;
+        return abx_fail(err, ABX_ERR_USAGE, "flag '--%s' needs a number as 2 or 0.5, not '%s'",
+                        flag->name, value);
+    }
     if (abx_parse_duration(value, &v->number) == 0)
         return 0;
     abx_fail(err, ABX_ERR_USAGE, "flag '--%s' needs a duration, not '%s'", flag->name, value);
@@ -68,7 +80,8 @@ static int set_flag(parser *p, const abx_flag *flag, const char *value, bool on,
     abx_arg_value *v = &out->flags[flag->id];
     if (value && check_value(flag, value, err) < 0)
         return -1;
-    if ((flag->type == ABX_FLAG_TYPE_INT || flag->type == ABX_FLAG_TYPE_DURATION) &&
+    if ((flag->type == ABX_FLAG_TYPE_INT || flag->type == ABX_FLAG_TYPE_DURATION ||
+         flag->type == ABX_FLAG_TYPE_SIZE || flag->type == ABX_FLAG_TYPE_NUMBER) &&
         set_number(v, flag, value, err) < 0)
         return -1;
     v->set = on;

@@ -16,7 +16,8 @@ typedef struct abx_arg_value {
     bool set;          /* given; for BOOL: and not taken back by a later --no- */
     int count;         /* COUNT: how often */
     const char *value; /* as given, or NULL */
-    uint64_t number;   /* INT; DURATION in milliseconds (ABX_FOREVER: no limit) */
+    uint64_t number;   /* INT; DURATION in milliseconds (ABX_FOREVER: no limit); SIZE in bytes;
+                      * NUMBER in thousandths */
 } abx_arg_value;
 
 typedef struct abx_arg_item {

@@ -117,6 +117,48 @@ static int add_life(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx
     return 0;
 }
 
+typedef struct size_row {
+    abx_flag_id flag;
+    const char *setting, *param;
+} size_row;
+
+static const size_row sizes[] = {
+    {ABX_FLAG_MEMORY, "memory", "memoryBytes"},
+    {ABX_FLAG_CPUS, "cpus", "cpus"},
+    {ABX_FLAG_DISK, "disk", "diskBytes"},
+    {ABX_FLAG_PROCESSES, "processes", "processes"},
+    {ABX_FLAG_OPEN_FILES, "open_files", "openFiles"},
+};
+
+/* A setting was checked when it was read. */
+static uint64_t setting_number(abx_flag_type type, const char *text)
+{
+    uint64_t n = 0;
+    int rc = type == ABX_FLAG_TYPE_SIZE     ? abx_parse_size(text, &n)
+             : type == ABX_FLAG_TYPE_NUMBER ? abx_parse_millis(text, INT32_MAX, &n)
+                                            : abx_parse_uint(text, INT64_MAX, &n);
+    return rc == 0 ? n : 0;
+}
+
+/* Flags, else settings; absent: the provider's own. The configuration is open. */
+static void add_sizes(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params)
+{
+    for (size_t i = 0; i < ABX_COUNT(sizes); i++) {
+        const size_row *row = &sizes[i];
+        const abx_flag *flag = abx_flag_row(row->flag);
+        const char *set = abx_config_get(cli->_config, row->setting, NULL, NULL);
+        bool given = abx_has_flag(cli->args, row->flag);
+        if (!given && !set)
+            continue;
+        uint64_t n =
+            given ? abx_flag_number(cli->args, row->flag, 0) : setting_number(flag->type, set);
+        if (flag->type != ABX_FLAG_TYPE_NUMBER)
+            abx_mut_int(d, params, row->param, (int64_t)n);
+        else
+            (void)yyjson_mut_obj_add_real(d, params, row->param, (double)n / 1000.0);
+    }
+}
+
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
@@ -148,9 +190,30 @@ yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_er
             weaker = abx_mut_arr(d, root, "allowWeaker");
         yyjson_mut_arr_add_strcpy(d, weaker, cli->args->items[i].value);
     }
-    if (add_life(cli, d, root, err) < 0 || (with_env && abx_params_env(cli, d, root, err) < 0))
+    if (add_life(cli, d, root, err) < 0 || abx_cli_open_config(cli, err) < 0)
+        return NULL;
+    add_sizes(cli, d, root);
+    if (with_env && abx_params_env(cli, d, root, err) < 0)
         return NULL;
     return ABX_TAKE(d);
+}
+
+void abx_note_watched(abx_cli *cli, yyjson_val *sandbox)
+{
+    ABX_AUTO_BUF names = ABX_BUF(256);
+    yyjson_val *watched = abx_json_get(abx_json_get(sandbox, "limits"), "watched"), *name;
+    size_t i, n;
+    yyjson_arr_foreach(watched, i, n, name)
+    {
+        if (yyjson_is_str(name) &&
+            abx_buf_addf(&names, "%s%s", names.len ? ", " : "", yyjson_get_str(name)) < 0)
+            return;
+    }
+    if (names.len > 0)
+        abx_cli_note(
+            cli,
+            "note: watched, not enforced by the kernel: the limit of %s; 'abx doctor' tells more",
+            abx_buf_cstr(&names));
 }
 
 int abx_params_process(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, bool with_env,

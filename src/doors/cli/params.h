@@ -8,6 +8,8 @@
 int abx_params_env(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_error **err);
 /* Parameters of sandbox.create: name, labels, life, network, weaker layers. NULL and *err. with_env: the environment too. */
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err);
+/* One line on stderr when limits of this new sandbox can only be watched. They were asked for. */
+void abx_note_watched(abx_cli *cli, yyjson_val *sandbox);
 /* cmd, cwd, user of a process; and env when with_env. 0 or -1. */
 int abx_params_process(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, bool with_env,
                        abx_error **err);

@@ -154,6 +154,7 @@ static void add_exit(yyjson_mut_doc *d, yyjson_mut_val *o, void *data)
     abx_mut_str(d, o, "signal", sig);
     if (timed_out)
         abx_mut_bool(d, o, "timedOut", true);
+    abx_mut_str(d, o, "limit", abx_json_str(r, "limit", NULL));
     abx_mut_str(d, o, "source", timed_out ? "abx" : "process");
 }
 
@@ -189,9 +190,24 @@ static void close_all(abx_session *s)
     abx_error_free(s->err);
 }
 
+/* Why it failed, when that was a limit of the sandbox. */
+static void tell_limit(const abx_session *s)
+{
+    const char *limit =
+        s->result ? abx_json_str(yyjson_doc_get_root(s->result), "limit", NULL) : NULL;
+    if (abx_str_eq(limit, "memory"))
+        abx_cli_warn(
+            s->cli, "abx: out of memory: the sandbox was at its limit, a process in it was killed");
+    else if (abx_str_eq(limit, "disk"))
+        abx_cli_warn(s->cli,
+                     "abx: disk full: the sandbox was at its limit, a process in it was killed");
+}
+
 static int take_result(abx_session *s, abx_session_result *out, abx_error **err)
 {
     out->had_output = s->had_output;
+    if (!s->json)
+        tell_limit(s);
     if (s->output_error == EPIPE) {
         s->cli->output_closed = true;
         out->code = 141;

@@ -14,6 +14,7 @@ int abx_verb_create(abx_cli *cli, abx_error **err)
     if (abx_cli_call(cli, ABX_OP_SANDBOX_CREATE, params, &sandbox, err) < 0)
         return -1;
     yyjson_val *root = yyjson_doc_get_root(sandbox);
+    abx_note_watched(cli, root);
     if (abx_cli_json(cli))
         return abx_print_json(cli, root, err);
     const char *id = abx_json_str(root, "id", "");

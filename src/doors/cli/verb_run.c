@@ -74,6 +74,7 @@ int abx_verb_run(abx_cli *cli, abx_error **err)
     if (abx_cli_call(cli, ABX_OP_SANDBOX_CREATE, params, &sandbox, err) < 0)
         return -1;
     const char *id = abx_json_str(yyjson_doc_get_root(sandbox), "id", "");
+    abx_note_watched(cli, yyjson_doc_get_root(sandbox));
     int code = background ? detach(cli, yyjson_doc_get_root(sandbox), err)
                           : abx_start_foreground(cli, id, &plan, !keep, err);
     if (!keep || (background && code < 0))

@@ -83,6 +83,8 @@ static void take_config(abx_envd *e, const abx_envd_config *config)
     e->lock_fd = config->lock_fd;
     e->log_fd = config->log_fd;
     e->oom_fd = config->oom_fd > 0 ? config->oom_fd : -1;
+    e->commands_fd = config->commands_fd > 0 ? config->commands_fd : -1;
+    e->events_fd = config->events_fd > 0 ? config->events_fd : -1;
     e->root_ns = -1;
     e->limit_fd = -1;
     e->root_userns = config->root_userns;
@@ -105,6 +107,8 @@ static void envd_free(abx_envd *e)
     free(e->chunk);
     abx_close_fd(&e->limit_fd);
     abx_close_fd(&e->oom_fd);
+    abx_close_fd(&e->commands_fd);
+    abx_close_fd(&e->events_fd);
     if (e->lock_fd > 2)
         abx_close_fd(&e->lock_fd);
     if (e->log_fd > 2)

@@ -37,6 +37,9 @@ typedef struct abx_envd_config {
     const char *workdir;    /* "/home/user" */
     bool has_range;         /* real uid/gid 0..65535 exist inside */
     uint32_t max_processes;
+    /* The next two are 0 or -1 where there is none. cgroup.procs of the commands' own control group: each command
+     * writes itself there. And a file that counts processes killed for memory (abx_cgroup_kills). */
+    int commands_fd, events_fd;
     /* Called once when the loop serves (listening): tells the creator that commands can run. */
     void (*ready)(void *data);
     void *ready_data;

@@ -85,6 +85,7 @@ struct abx_envd {
     bool closing;
     bool ended; /* on_end was told */
     int lock_fd, log_fd, oom_fd, root_ns;
+    int commands_fd, events_fd; /* -1: none */
     int (*root_userns)(void *data);
     void *root_userns_data;
     int (*lock_child)(void *data);
@@ -172,6 +173,7 @@ typedef struct abx__spawn {
     bool pipe_only;    /* SIGPIPE is the only signal that this process ignores or handles */
     bool told_by_exit; /* a failed exec is text on stderr and 126 or 127, not an error */
     int userns_fd;     /* -1: none */
+    int commands_fd;   /* cgroup.procs to enter; -1: none */
     bool set_ids, keep_caps;
     const abx__user *user;
     uint64_t mark;
@@ -240,6 +242,8 @@ struct abx__proc {
     int status; /* of waitpid */
     uint64_t mark;
     int64_t started_ms, ended_boot_ms;
+    int64_t kills;      /* for memory in the sandbox, before it started */
+    const char *limit;  /* "memory" or "disk": the limit of the sandbox that ended it; or NULL */
     abx__chan chans[4]; /* by abx_e2b_channel */
     abx__node subs, inputs;
     uv_timer_t timer;

@@ -1,6 +1,8 @@
 /* The table of processes: from the exec to the moment its end is forgotten. */
 #include "local/envd/inner.h"
 
+#include "local/cgroup.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -83,6 +85,8 @@ void abx__proc_put_end(const abx__proc *p, yyjson_mut_doc *d, yyjson_mut_val *en
     }
     if (p->abx && p->timed_out)
         abx_mut_bool(d, end, "abxTimedOut", true);
+    if (p->abx)
+        abx_mut_str(d, end, "abxLimit", p->limit);
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------- */
@@ -199,10 +203,20 @@ void abx__proc_check_end(abx__proc *p)
         set_timer(p, ABX__TIMER_GRACE, GRACE_MS);
 }
 
+/* A failure, while the kernel killed somebody in here for memory: that is why, as far as one can tell. */
+static void note_limit(abx__proc *p)
+{
+    int fd = p->envd->events_fd;
+    bool failed = !WIFEXITED(p->status) || WEXITSTATUS(p->status) != 0;
+    if (!p->limit && failed && !p->timed_out && fd >= 0 && abx_cgroup_kills(fd) > p->kills)
+        p->limit = "memory";
+}
+
 void abx__proc_reaped(abx__proc *p, int status)
 {
     p->reaped = true;
     p->status = status;
+    note_limit(p);
     close_pidfd(p);
     abx__proc_check_end(p);
 }
@@ -324,6 +338,8 @@ abx__proc *abx__proc_new(abx_envd *e, abx__start *st)
     p->tag = abx_strdup(abx_json_str(st->request, "tag", NULL));
     p->config = abx_json_copy(abx_json_get(st->request, "process"));
     p->started_ms = abx_now_wall_ms();
+    if (e->events_fd >= 0)
+        p->kills = abx_cgroup_kills(e->events_fd);
     abx__node_init(&p->subs);
     abx__node_init(&p->inputs);
     for (size_t i = 0; i < ABX_COUNT(p->chans); i++) {

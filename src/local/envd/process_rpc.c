@@ -28,6 +28,7 @@ static void put_abx_info(const abx__proc *p, yyjson_mut_doc *d, yyjson_mut_val *
         abx_mut_str(d, o, "abxSignal", abx__signal_name(WTERMSIG(p->status), name));
     if (p->timed_out)
         abx_mut_bool(d, o, "abxTimedOut", true);
+    abx_mut_str(d, o, "abxLimit", p->limit);
 }
 
 void abx__rpc_list(abx_envd *e, abx_e2b_call *c, yyjson_val *q)

@@ -168,6 +168,8 @@ _Noreturn static void child(const abx__spawn *s, int pipe_fd)
     if (s->tty && ioctl(0, TIOCSCTTY, 0) < 0)
         give_up(pipe_fd, ABX__STAGE_SESSION, errno);
     umask(022);
+    if (s->commands_fd >= 0)
+        (void)!write(s->commands_fd, "0", 1);
     if (set_ids(s) < 0)
         give_up(pipe_fd, ABX__STAGE_IDS, errno);
     set_limits(s);

@@ -212,6 +212,7 @@ static pid_t spawn(abx_envd *e, abx__start *st, const ends *x, abx__spawn *s, ui
     } else if (st->user.uid != geteuid()) {
         s->set_ids = true;
     }
+    s->commands_fd = e->commands_fd;
     s->mark = mark;
     s->nofile_soft = e->nofile_soft;
     s->lock = e->lock_child;

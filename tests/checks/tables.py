@@ -21,7 +21,7 @@ BY_ANOTHER = {
 # Operations that name no sandbox.
 WITHOUT_SANDBOX = {"SANDBOX_CREATE", "SANDBOX_LIST", "PROVIDER_GC", "PROVIDER_DOCTOR"}
 STYLES = {"UNARY", "STREAM", "BODY_IN", "BODY_OUT"}
-TYPES = {"STRING", "BOOL", "INT", "ARGV", "MAP", "BYTES", "LIST", "OBJECT"}
+TYPES = {"STRING", "BOOL", "INT", "ARGV", "MAP", "BYTES", "LIST", "OBJECT", "NUMBER"}
 
 problems = []
 

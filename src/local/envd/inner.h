@@ -386,4 +386,8 @@ void abx__rpc_envs(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_abx_timeout(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 
+/* --- idle.c --- */
+/* Give back the memory that an idle pid 1 does not need: free heap, and mapped code. */
+void abx__give_memory_back(void);
+
 #endif

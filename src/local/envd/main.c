@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* So long after the last end of a process memory goes back; and once more when all records have expired. */
+/* So long after the start or the last end of a process memory goes back; and once more when all records have expired. */
 #define IDLE_MS    1000u
 #define EXPIRED_MS 35000u
 
@@ -20,11 +20,10 @@ typedef struct init {
     bool trimmed; /* once since the last end of a process */
 } init;
 
-/* What commands took from the C library's heap; it keeps it for good otherwise. */
 static void on_idle(uv_timer_t *timer)
 {
     init *in = timer->data;
-    (void)malloc_trim(0);
+    abx__give_memory_back();
     if (!in->trimmed)
         (void)uv_timer_start(timer, on_idle, EXPIRED_MS, 0);
     in->trimmed = true;
@@ -98,6 +97,7 @@ _Noreturn void abx_envd_main(const abx_envd_config *config)
     in.child.data = in.idle.data = &in;
     ABX_CHECK(uv_poll_start(&in.child, UV_READABLE, on_child) == 0);
     (void)malloc_trim(0);
+    (void)uv_timer_start(&in.idle, on_idle, IDLE_MS, 0);
     if (config->ready)
         config->ready(config->ready_data);
     (void)uv_run(&loop, UV_RUN_DEFAULT);

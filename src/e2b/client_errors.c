@@ -43,6 +43,16 @@ abx_error *abx__envd_bad_answer(const abx_envd_client *c, const char *fmt, ...)
     return abx__envd_stamp(c, NULL, abx_error_new(ABX_ERR_BACKEND_ANSWER, "%s", text));
 }
 
+/* Our own envd says so in the text; the caller wants to know what to do. */
+static abx_error *explain_paused(const abx_envd_client *c, abx_error *err, bool refused)
+{
+    if (!c->abx || !refused || !strstr(err->message, "is paused"))
+        return err;
+    err->id = ABX_ERR_CONFLICT;
+    (void)abx_hint(&err, "'abx resume %s' lets it go on", c->sandbox_id);
+    return err;
+}
+
 /* --- Connect codes ------------------------------------------------------------------------------------------ */
 typedef struct code_row {
     const char *code;
@@ -126,6 +136,7 @@ abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind
         err->id = ABX_ERR_NO_SPACE;
         err->sys_errno = ENOSPC;
     }
+    err = explain_paused(c, err, strcmp(code, "failed_precondition") == 0);
     return abx__envd_stamp(c, NULL, err);
 }
 
@@ -234,7 +245,7 @@ abx_error *abx__envd_answer_error(const abx_envd_client *c, abx__envd_kind kind,
     } else {
         const char *text = root ? abx_json_str(root, "message", "") : abx_buf_cstr(&x->body);
         ABX_AUTO_FREE char *message = one_line(text);
-        err = status_error(x, kind, message);
+        err = explain_paused(c, status_error(x, kind, message), x->status == 409);
     }
     if (err->id == ABX_ERR_RATE_LIMIT && x->retry_after) {
         ABX_AUTO_FREE char *after = one_line(x->retry_after);

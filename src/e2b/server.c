@@ -182,6 +182,7 @@ int abx_e2b_server_open(const abx_e2b_server_options *options, abx_e2b_server **
     s->filling = options->filling;
     s->data = options->data;
     s->log = options->log;
+    s->used_ms = uv_now(s->loop);
     abx_buf_init(&s->out, (size_t)256 * 1024 * 1024);
     abx_buf_init(&s->scratch, ABX__MAX_MESSAGE);
     abx_http_server_options http = {.max_connections =
@@ -213,6 +214,22 @@ int abx_e2b_server_adopt(abx_e2b_server *s, int fd, void (*on_gone)(void *data),
                          abx_error **err)
 {
     return abx_http_server_adopt(s->http, fd, on_gone, data, err);
+}
+
+void abx__use_begin(abx_e2b_server *s)
+{
+    s->in_use++;
+}
+
+void abx__use_end(abx_e2b_server *s)
+{
+    s->in_use--;
+    s->used_ms = uv_now(s->loop);
+}
+
+uint64_t abx_e2b_server_idle_ms(const abx_e2b_server *s)
+{
+    return s->in_use > 0 ? 0 : uv_now(s->loop) - s->used_ms;
 }
 
 void abx__server_released(abx_e2b_server *s)

@@ -180,6 +180,9 @@ int abx_e2b_server_listen_tcp(abx_e2b_server *s, const char *ip, int port, int *
                               abx_error **err);
 int abx_e2b_server_adopt(abx_e2b_server *s, int fd, void (*on_gone)(void *data), void *data,
                          abx_error **err);
+/* Milliseconds since the last request ended, or since the start; 0 while one is in flight. Who only looks (/health,
+ * /metrics, /abx/info) does not count. */
+uint64_t abx_e2b_server_idle_ms(const abx_e2b_server *s);
 /* Break off everything (each call gets its on_close), then cb(data) once; cb may be NULL. */
 void abx_e2b_server_close(abx_e2b_server *s, void (*cb)(void *data), void *data);
 

@@ -319,6 +319,13 @@ static void on_writable(abx_exchange *x, void *data)
         c->on->on_writable(c, c->data);
 }
 
+/* Who only looks does not use the sandbox. */
+static bool is_use(const abx_e2b_call *c)
+{
+    return c->method != ABX_E2B_M_HEALTH && c->method != ABX_E2B_M_METRICS &&
+           c->method != ABX_E2B_M_ABX_INFO;
+}
+
 static void on_close(abx_exchange *x, bool complete, void *data)
 {
     (void)x;
@@ -332,6 +339,8 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     if (live && on && on->on_close)
         on->on_close(c, false, filling_data);
     abx__clock_stop(c);
+    if (is_use(c))
+        abx__use_end(c->server);
     free(c->user);
     yyjson_doc_free(c->request);
     abx_buf_clear(&c->in);
@@ -379,6 +388,8 @@ void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char 
     c->user = user;
     c->live = true;
     c->timeout_ms = ABX_FOREVER;
+    if (is_use(c))
+        abx__use_begin(s);
     c->is_stream = c->route->kind == ABX__KIND_SERVER || c->route->kind == ABX__KIND_CLIENT;
     abx_buf_init(&c->in, ABX__MAX_MESSAGE + (size_t)1024 * 1024);
     abx_buf_init(&c->parts, (size_t)8 * 1024 * 1024);

@@ -38,6 +38,7 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     (void)complete;
     abx_e2b_get *g = data;
     g->x = NULL;
+    abx__use_end(g->server);
     if (g->file)
         g->server->filling->get_close(g->file);
     if (!g->opening)
@@ -299,6 +300,7 @@ void abx__get_start(abx_e2b_server *s, abx_exchange *x)
     g->x = x;
     g->opening = true;
     abx_exchange_handlers handlers = {.on_writable = on_writable, .on_close = on_close};
+    abx__use_begin(s);
     abx_exchange_handle(x, &handlers, g);
     const char *ours = abx_exchange_header(x, "X-Abx");
     s->filling->get_open(s->data, g, full, user, ours && strcmp(ours, "1") == 0);

@@ -47,9 +47,11 @@ struct abx_e2b_server {
     const abx_e2b_filling *filling;
     void *data;
     const abx_log *log;
-    abx_buf out;     /* where one message is encoded */
-    abx_buf scratch; /* where input bytes are decoded */
-    size_t handles;  /* timers that are not closed yet */
+    abx_buf out;      /* where one message is encoded */
+    abx_buf scratch;  /* where input bytes are decoded */
+    size_t handles;   /* timers that are not closed yet */
+    size_t in_use;    /* requests in flight that count as use */
+    uint64_t used_ms; /* loop time of the last end of one */
     bool http_gone;
     void (*closed)(void *data);
     void *closed_data;
@@ -119,6 +121,9 @@ void abx__clock_stop(abx_e2b_call *c);
 int abx__clock_read(abx_e2b_call *c, char text[160]);
 
 /* server.c */
+/* A request that counts as use begins, and ends. */
+void abx__use_begin(abx_e2b_server *s);
+void abx__use_end(abx_e2b_server *s);
 void abx__server_released(abx_e2b_server *s);
 
 /* server_get.c, server_put.c */

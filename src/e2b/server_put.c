@@ -260,6 +260,7 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     (void)complete;
     put *p = data;
     p->x = NULL;
+    abx__use_end(p->server);
     if (p->file) {
         file_close(p, false); /* frees p when that is over */
         return;
@@ -435,6 +436,7 @@ void abx__put_start(abx_e2b_server *s, abx_exchange *x)
     }
     abx_exchange_handlers handlers = {
         .on_body = on_body, .on_body_end = on_body_end, .on_close = on_close};
+    abx__use_begin(s);
     abx_exchange_handle(x, &handlers, p);
     abx_exchange_limit_body(x, UINT64_MAX);
     abx_e2b_fault f = {0};

@@ -163,6 +163,8 @@ static void note_state(creation *c)
         s->expires_wall_ms = s->created_wall_ms + (int64_t)p->timeout_ms;
         s->expires_boot_ms = abx_now_boot_ms() + p->timeout_ms;
     }
+    s->idle_ms = p->idle_ms;
+    s->pause_on_limit = p->pause_on_limit;
     s->tied = p->tied;
     s->limits = p->limits;
     s->freezer = abx_strdup(c->groups.freezer);

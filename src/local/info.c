@@ -76,6 +76,25 @@ static void add_limits(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
     abx_limits_show(d, limits, &s->limits);
 }
 
+/* While it is paused no clock runs: what is left is told instead of the end. */
+static void add_life(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
+{
+    char text[ABX_RFC3339_SIZE];
+    if (s->paused) {
+        abx_format_rfc3339(s->paused_wall_ms, text);
+        abx_mut_str(d, o, "pausedAt", text);
+        abx_mut_str(d, o, "pausedBy", s->pause_way == ABX_PAUSE_FREEZER ? "freezer" : "SIGSTOP");
+        if (s->left_ms <= (uint64_t)INT64_MAX)
+            abx_mut_int(d, o, "timeoutLeftMs", (int64_t)s->left_ms);
+    } else if (s->expires_wall_ms != INT64_MAX) {
+        abx_format_rfc3339(s->expires_wall_ms, text);
+        abx_mut_str(d, o, "expiresAt", text);
+    }
+    if (s->idle_ms > 0)
+        abx_mut_int(d, o, "idleMs", (int64_t)s->idle_ms);
+    abx_mut_str(d, o, "onTimeout", s->pause_on_limit ? "pause" : "kill");
+}
+
 yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
 {
     yyjson_mut_val *o = yyjson_mut_obj(d);
@@ -83,14 +102,11 @@ yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
     abx_mut_str(d, o, "id", s->id);
     abx_mut_str(d, o, "provider", "local");
     abx_mut_str(d, o, "name", s->name);
-    abx_mut_str(d, o, "state", "running");
+    abx_mut_str(d, o, "state", s->paused ? "paused" : "running");
     abx_mut_str(d, o, "template", "host");
     abx_format_rfc3339(s->created_wall_ms, text);
     abx_mut_str(d, o, "createdAt", text);
-    if (s->expires_wall_ms != INT64_MAX) {
-        abx_format_rfc3339(s->expires_wall_ms, text);
-        abx_mut_str(d, o, "expiresAt", text);
-    }
+    add_life(d, o, s);
     if (s->metadata)
         abx_mut_val(d, o, "metadata", yyjson_doc_get_root(s->metadata));
     else
@@ -115,25 +131,10 @@ yyjson_doc *abx_local_info(abx_local *local, const char *id, abx_error **err)
         abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
         return NULL;
     }
+    abx_state_add_record(&s, fd);
     yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
     yyjson_mut_doc_set_root(d, abx_state_object(d, &s));
     yyjson_doc *out = abx_json_freeze(d);
     yyjson_mut_doc_free(d);
     return out;
-}
-
-int abx_local_note_deadline(abx_local *local, const char *id, int64_t expires_wall_ms,
-                            abx_error **err)
-{
-    ABX_AUTO_FD fd = abx_folder_open(local, id);
-    ABX_AUTO_STATE s = {0};
-    int rc = fd < 0 ? 1 : abx_state_read(fd, &s, err);
-    if (rc == 1)
-        return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
-    if (rc < 0)
-        return -1;
-    int64_t left = expires_wall_ms - abx_now_wall_ms();
-    s.expires_wall_ms = expires_wall_ms;
-    s.expires_boot_ms = abx_now_boot_ms() + (uint64_t)(left > 0 ? left : 0);
-    return abx_state_write(fd, &s, err);
 }

@@ -36,6 +36,8 @@ static void on_sandbox(void *data, const char *id, int folder, bool alive)
     if (rc < 0)
         abx_logf(l->local->log, ABX_LOG_WARN, "sandbox '%s': %s", id, abx_error_text(err));
     if (rc == 0)
+        abx_state_add_record(&s, folder);
+    if (rc == 0)
         yyjson_mut_arr_append(l->sandboxes, abx_state_object(l->d, &s));
 }
 

@@ -62,6 +62,8 @@ typedef struct abx_local_spec {
     yyjson_val *metadata;        /* object of strings or NULL */
     yyjson_val *env;             /* object of strings or NULL: for every process */
     uint64_t timeout_ms;         /* ABX_FOREVER: none */
+    uint64_t idle_ms;            /* 0: none */
+    bool pause_on_limit;         /* at the end of either: pause instead of ending */
     const char *network;         /* NULL or "none" (this part of the work knows no other) */
     bool with_root;              /* an id range is wanted (ordinary user: newuidmap) */
     const char *const *weaker;   /* layers that may be missing: "proc", "net", "seccomp", … */
@@ -89,9 +91,6 @@ yyjson_doc *abx_local_list(abx_local *local, abx_error **err);
 /* End it and remove what it had: cb once, later. Not alive: cleared too, cb with SANDBOX_NOT_FOUND. */
 int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, const abx_error *err),
                    void *data, abx_error **err);
-/* Write a new deadline into the state (the running timer is envd's: e2b client's abx_timeout). */
-int abx_local_note_deadline(abx_local *local, const char *id, int64_t expires_wall_ms,
-                            abx_error **err);
 /* A connected socket to the sandbox's envd; the peer was checked to be the pid 1 that the state names.
  * Also the access token in *token (owned) when token is not NULL. Never waits. -1 and *err otherwise; RATE_LIMIT: it
  * lives, but more clients wait than its queue holds (1024). */

@@ -152,6 +152,8 @@ abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error *
     p->id = abx_strdup(spec->id);
     p->name = abx_strdup(spec->name);
     p->timeout_ms = spec->timeout_ms;
+    p->idle_ms = spec->idle_ms;
+    p->pause_on_limit = spec->pause_on_limit;
     p->tied = spec->tied;
     if (choose_weaker(p, spec, err) < 0 || choose_ids(p, spec, err) < 0 ||
         abx_limits_choose(&spec->sizes, &p->limits, err) < 0)

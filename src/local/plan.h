@@ -17,9 +17,10 @@ typedef struct abx_plan {
     char *id, *name;        /* name: host name inside too; NULL: the id */
     char token[2 * 32 + 1]; /* hexadecimal */
     abx_ids ids;
-    uint32_t weaker;     /* bits of layers that may be missing */
-    uint64_t namespaces; /* CLONE_NEW… */
-    uint64_t timeout_ms;
+    uint32_t weaker;              /* bits of layers that may be missing */
+    uint64_t namespaces;          /* CLONE_NEW… */
+    uint64_t timeout_ms, idle_ms; /* idle_ms: 0 is none */
+    bool pause_on_limit;
     bool tied;
     bool only_try; /* doctor: end at "ready" instead of serving */
     char **env;    /* "K=V" for each process, NULL at the end */

@@ -113,6 +113,8 @@ static _Noreturn void serve(abx_setup *s)
         .name = p->name,
         .token = p->token,
         .timeout_ms = p->timeout_ms,
+        .idle_ms = p->idle_ms,
+        .pause_on_limit = p->pause_on_limit,
         .env = (const char *const *)p->env,
         .workdir = "/home/user",
         .has_range = p->ids != ABX_IDS_SINGLE,

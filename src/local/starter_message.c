@@ -46,6 +46,8 @@ yyjson_mut_val *abx_starter_spec(yyjson_mut_doc *d, const abx_local_spec *spec)
         abx_mut_val(d, o, "env", spec->env);
     if (spec->timeout_ms <= INT64_MAX)
         abx_mut_int(d, o, "timeoutMs", (int64_t)spec->timeout_ms);
+    abx_mut_int(d, o, "idleMs", (int64_t)spec->idle_ms);
+    abx_mut_bool(d, o, "pauseOnLimit", spec->pause_on_limit);
     abx_mut_str(d, o, "network", spec->network);
     abx_mut_bool(d, o, "withRoot", spec->with_root);
     abx_mut_bool(d, o, "tied", spec->tied);
@@ -72,6 +74,8 @@ void abx_starter_read_spec(yyjson_val *v, abx_local_spec *spec, const char ***we
     spec->env = abx_json_get(v, "env");
     int64_t timeout = abx_json_int(v, "timeoutMs", -1);
     spec->timeout_ms = timeout < 0 ? ABX_FOREVER : (uint64_t)timeout;
+    spec->idle_ms = (uint64_t)abx_json_int(v, "idleMs", 0);
+    spec->pause_on_limit = abx_json_bool(v, "pauseOnLimit", false);
     spec->network = abx_json_str(v, "network", NULL);
     spec->with_root = abx_json_bool(v, "withRoot", false);
     spec->tied = abx_json_bool(v, "tied", false);

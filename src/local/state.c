@@ -89,6 +89,8 @@ static void read_members(yyjson_val *v, abx_state *s)
     s->created_wall_ms = abx_json_int(v, "createdMs", 0);
     s->expires_wall_ms = abx_json_int(v, "expiresMs", INT64_MAX);
     s->expires_boot_ms = (uint64_t)abx_json_int(v, "expiresBootMs", -1);
+    s->idle_ms = (uint64_t)abx_json_int(v, "idleMs", 0);
+    s->pause_on_limit = abx_json_bool(v, "pauseOnLimit", false);
     s->tied = abx_json_bool(v, "tied", false);
     s->copied_root = abx_json_bool(v, "copiedRoot", false);
     s->plain_usr = abx_json_bool(v, "plainUsr", false);
@@ -146,6 +148,10 @@ static int state_text(const abx_state *s, abx_buf *text, abx_error **err)
         abx_mut_int(d, o, "expiresMs", s->expires_wall_ms);
         abx_mut_int(d, o, "expiresBootMs", (int64_t)s->expires_boot_ms);
     }
+    if (s->idle_ms > 0)
+        abx_mut_int(d, o, "idleMs", (int64_t)s->idle_ms);
+    if (s->pause_on_limit)
+        abx_mut_bool(d, o, "pauseOnLimit", true);
     abx_mut_bool(d, o, "tied", s->tied);
     abx_mut_bool(d, o, "copiedRoot", s->copied_root);
     abx_mut_bool(d, o, "plainUsr", s->plain_usr);
@@ -177,6 +183,18 @@ int abx_state_begin(int folder_fd, const abx_state *s, abx_error **err)
     if (fd < 0 || abx_write_full(fd, text.data, text.len) < 0)
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot write 'state.json'");
     return 0;
+}
+
+void abx_state_add_record(abx_state *s, int folder_fd)
+{
+    abx_record record;
+    if (!abx_record_read(folder_fd, &record))
+        return;
+    s->paused = record.paused != 0;
+    s->pause_way = (abx_pause_way)record.way;
+    s->paused_wall_ms = record.paused_wall_ms;
+    s->left_ms = record.left_ms;
+    s->expires_wall_ms = record.expires_wall_ms;
 }
 
 void abx_state_clear(abx_state *s)

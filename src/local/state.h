@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "local/backend.h"
 #include "local/limits.h"
+#include "local/record.h"
 
 typedef struct abx_state {
     char *id, *name, *idempotency_key; /* name, key: or NULL */
@@ -26,11 +27,18 @@ typedef struct abx_state {
     int64_t created_wall_ms;
     int64_t expires_wall_ms;  /* INT64_MAX: never */
     uint64_t expires_boot_ms; /* the same on the clock of boot; UINT64_MAX */
+    uint64_t idle_ms;         /* 0: none */
+    bool pause_on_limit;
     bool tied, copied_root, plain_usr;
     uint32_t weakened;
     abx_limits limits;
     char *freezer;        /* control group of the commands (local/cgroup.h), or NULL */
     yyjson_doc *metadata; /* object, or NULL */
+    /* not in the file: abx_state_add_record */
+    bool paused;
+    abx_pause_way pause_way;
+    int64_t paused_wall_ms;
+    uint64_t left_ms; /* of the time limit, UINT64_MAX: none */
 } abx_state;
 
 /* Read; 0, 1 when there is none (no error), -1 and *err (LOCAL_STATE: names the file). */
@@ -39,6 +47,8 @@ int abx_state_write(int folder_fd, const abx_state *state, abx_error **err);
 /* The first one, where none is there yet: no rename; readers take an empty file for none. */
 int abx_state_begin(int folder_fd, const abx_state *state, abx_error **err);
 void abx_state_clear(abx_state *state);
+/* Take in what pid 1 has written down since (see local/record.h): pauses, and a time limit that was moved. */
+void abx_state_add_record(abx_state *state, int folder_fd);
 
 /* The boot id of this machine, "" where /proc has none. */
 void abx_boot_id(char out[40]);

@@ -28,6 +28,8 @@ VERBS = {
     "signal": [],
     "wait": [],
     "extend": ["renew", "timeout"],
+    "pause": [],
+    "resume": ["unpause"],
     "kill": ["rm", "delete"],
     "gc": [],
     "doctor": [],
@@ -128,7 +130,7 @@ def test_an_unknown_flag_names_the_nearest(shared, typed, nearest):
 
 @pytest.mark.parametrize("typed", [
     ["run"], ["exec"], ["exec", "x"], ["cp", "a"], ["cp", "a", "b", "c"], ["signal", "x", "p1"],
-    ["extend", "x"], ["kill"], ["info"], ["ls", "extra"], ["config", "set", "provider"], ["files"],
+    ["extend", "x"], ["kill"], ["pause"], ["resume"], ["info"], ["ls", "extra"], ["config", "set", "provider"], ["files"],
     ["config"], ["create", "--timeout"], ["create", "--timeout", "abc"], ["create", "--timeout", "-5"],
     ["create", "--timeout", "5y"], ["ls", "-o", "xml"], ["ls", "--limit", "x"], ["create", "--keep"],
     ["run", "-l", "novalue", "--", "true"], ["create", "-l", "=x"], ["run", "-e", "=x", "--", "true"],

@@ -139,12 +139,6 @@ static int life(const char *home)
         return 4;
     free(token);
     close(fd);
-    if (abx_local_note_deadline(f.local, f.id, INT64_MAX, NULL) < 0)
-        return 5;
-    info = abx_local_info(f.local, f.id, NULL);
-    if (!info || abx_json_str(yyjson_doc_get_root(info), "expiresAt", NULL))
-        return 6;
-    yyjson_doc_free(info);
     abx_close_fd(&f.first_fd); /* it is not tied: it lives on */
     if (count_listed(&f) != 1 || kill_it(&f) < 0 || count_listed(&f) != 0)
         return 7;

@@ -106,6 +106,15 @@ static int read_network(yyjson_val *params, abx_local_spec *spec, abx_error **er
     return abx_hint(err, "leave --network out: a local sandbox has its own loopback only");
 }
 
+static int read_on_timeout(yyjson_val *params, abx_local_spec *spec, abx_error **err)
+{
+    const char *what = abx_json_str(params, "onTimeout", "kill");
+    spec->pause_on_limit = strcmp(what, "pause") == 0;
+    if (spec->pause_on_limit || strcmp(what, "kill") == 0)
+        return 0;
+    return abx_fail(err, ABX_ERR_USAGE, "'onTimeout' is kill or pause, not '%s'", what);
+}
+
 static int read_weaker(creation *k, yyjson_val *params, abx_error **err)
 {
     yyjson_val *list = abx_json_get(params, "allowWeaker"), *item;
@@ -157,6 +166,9 @@ static int read_spec(creation *k, yyjson_val *params, abx_error **err)
     spec->env = abx_json_get(params, "env");
     int64_t timeout = abx_json_int(params, "timeoutMs", (int64_t)ABX_LOCAL_TIMEOUT_MS);
     spec->timeout_ms = timeout == 0 ? ABX_FOREVER : (uint64_t)timeout;
+    spec->idle_ms = (uint64_t)abx_json_int(params, "idleMs", 0);
+    if (read_on_timeout(params, spec, err) < 0)
+        return -1;
     spec->with_root = k->p->id_range;
     spec->tied = abx_json_bool(params, "tied", false);
     read_sizes(k->p, params, &spec->sizes);

@@ -1,4 +1,4 @@
-/* sandbox.info, list, kill, connect, set_timeout and the upkeep on `local`. */
+/* sandbox.info, list, kill, connect, pause, set_timeout and the upkeep on `local`. */
 #include <string.h>
 
 #include "adapters/builtin/local.h"
@@ -125,48 +125,65 @@ static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_e
     return 0;
 }
 
-/* --- time limit ------------------------------------------------------------------------------------------ */
-static void on_timeout_set(void *data, yyjson_val *reply, const abx_error *err)
+/* --- time limit, pause and resume: control requests to its envd --------------------------------------------- */
+static void end_timeout(pending *w, yyjson_val *reply)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    int64_t at = abx_json_int(reply, "expiresAtMs", 0);
+    char text[ABX_RFC3339_SIZE];
+    abx_format_rfc3339(at, text);
+    abx_mut_str(d, root, "expiresAt", at > 0 ? text : NULL);
+    abx_call_end(w->call, d);
+}
+
+static void end_pause(pending *w, yyjson_val *reply)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_bool(d, root, "paused", !abx_json_bool(reply, "wasPaused", false));
+    abx_call_end(w->call, d);
+}
+
+static void end_connect(pending *w)
+{
+    abx_error *why = NULL;
+    yyjson_doc *info = abx_local_info(w->p->local, w->id, &why);
+    if (info)
+        local_end(w->call, info);
+    else
+        abx_call_fail(w->call, why);
+}
+
+static void on_controlled(void *data, yyjson_val *reply, const abx_error *err)
 {
     pending *w = data;
-    abx_error *why = abx_error_copy(err);
-    if (!why)
-        abx_local_note_deadline(w->p->local, w->id, abx_json_int(reply, "expiresAtMs", 0), &why);
-    if (!w->call) {
-        abx_error_free(why);
-    } else if (why) {
-        abx_call_fail(w->call, why);
-    } else if (abx_call_op(w->call)->id == ABX_OP_SANDBOX_CONNECT) {
-        yyjson_doc *info = abx_local_info(w->p->local, w->id, &why);
-        if (info)
-            local_end(w->call, info);
-        else
-            abx_call_fail(w->call, why);
-    } else {
-        yyjson_mut_val *root;
-        yyjson_mut_doc *d = abx_mut_new(&root);
-        int64_t at = abx_json_int(reply, "expiresAtMs", 0);
-        char text[ABX_RFC3339_SIZE];
-        abx_format_rfc3339(at, text);
-        abx_mut_str(d, root, "expiresAt", at > 0 ? text : NULL);
-        abx_call_end(w->call, d);
-    }
+    if (w->call && err)
+        abx_call_fail(w->call, abx_error_copy(err));
+    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_CONNECT)
+        end_connect(w);
+    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_PAUSE)
+        end_pause(w, reply);
+    else if (w->call)
+        end_timeout(w, reply);
     let_go(w);
 }
 
-static int set_timeout(local_provider *p, abx_call *call, const char *id, int64_t timeout_ms,
-                       abx_error **err)
+/* timeout_ms < 0: none is sent. */
+static int control(local_provider *p, abx_call *call, const char *id, const char *path,
+                   int64_t timeout_ms, abx_error **err)
 {
     local_box *box = local_box_get(p, id, err);
     if (!box)
         return -1;
     yyjson_mut_val *root;
     ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_int(d, root, "timeoutMs", timeout_ms);
+    if (timeout_ms >= 0)
+        abx_mut_int(d, root, "timeoutMs", timeout_ms);
     ABX_AUTO_JSON body = abx_json_freeze(d);
     pending *w = wait_for(p, call, id);
-    if (abx_envd_client_control(box->client, "/abx/timeout", yyjson_doc_get_root(body),
-                                on_timeout_set, w, err) < 0) {
+    if (abx_envd_client_control(box->client, path, yyjson_doc_get_root(body), on_controlled, w,
+                                err) < 0) {
         free_pending(w);
         return -1;
     }
@@ -174,19 +191,16 @@ static int set_timeout(local_provider *p, abx_call *call, const char *id, int64_
     return 0;
 }
 
-/* A connect never shortens a life. */
+/* Resumes it when it is paused, else never shortens its life. */
 static int connect_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
 {
     ABX_AUTO_JSON info = abx_local_info(p->local, id, err);
     if (!info)
         return -1;
     int64_t wanted = abx_json_int(abx_call_params(call), "timeoutMs", -1);
-    const char *expires = abx_json_str(yyjson_doc_get_root(info), "expiresAt", NULL);
-    int64_t at = 0;
-    bool longer = wanted >= 0 && expires && abx_parse_rfc3339(expires, &at) == 0 &&
-                  (wanted == 0 || abx_now_wall_ms() + wanted > at);
-    if (longer)
-        return set_timeout(p, call, id, wanted, err);
+    const char *state = abx_json_str(yyjson_doc_get_root(info), "state", "");
+    if (wanted >= 0 || strcmp(state, "running") != 0)
+        return control(p, call, id, "/abx/resume", wanted, err);
     return answer(call, ABX_TAKE(info));
 }
 
@@ -200,7 +214,8 @@ int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
     case ABX_OP_SANDBOX_KILL: return kill_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_CONNECT: return connect_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_SET_TIMEOUT:
-        return set_timeout(p, call, id, abx_json_int(params, "timeoutMs", 0), err);
+        return control(p, call, id, "/abx/timeout", abx_json_int(params, "timeoutMs", 0), err);
+    case ABX_OP_SANDBOX_PAUSE: return control(p, call, id, "/abx/pause", -1, err);
     case ABX_OP_PROVIDER_GC:
         return answer(call, abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));
     case ABX_OP_PROVIDER_DOCTOR: return answer(call, abx_local_doctor(p->local, err));

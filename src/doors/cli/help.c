@@ -52,7 +52,7 @@ void abx_help_short(abx_buf *out)
         {"run something", "run create exec shell"},
         {"see what lives", "ls info jobs logs"},
         {"move files", "cp files"},
-        {"end and wait", "signal wait extend kill gc"},
+        {"end and wait", "signal wait extend pause resume kill gc"},
         {"about this machine", "doctor config context"},
         {"about abx", "help completion schema version"},
     };
@@ -71,8 +71,10 @@ void abx_help_short(abx_buf *out)
 
 char *abx_help_flag_head(const abx_flag *flag)
 {
-    const char *arg = flag->type == ABX_FLAG_TYPE_CHOICE ? "FORMAT" : flag->arg;
-    if (flag->type == ABX_FLAG_TYPE_CHOICE && flag->id != ABX_FLAG_OUTPUT)
+    const char *arg = flag->arg; /* of a choice: what there is to choose */
+    if (flag->id == ABX_FLAG_OUTPUT)
+        arg = "FORMAT";
+    else if (flag->id == ABX_FLAG_COLOR)
         arg = "WHEN";
     char letter[5] = "    ";
     if (flag->letter)

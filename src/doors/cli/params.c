@@ -100,10 +100,13 @@ static int64_t duration(uint64_t ms)
     return ms == ABX_FOREVER ? 0 : (int64_t)ms;
 }
 
-/* --timeout, else the setting; absent: the provider's own. */
+/* --timeout, else the setting; absent: the provider's own. --idle and --on-timeout. */
 static int add_life(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_error **err)
 {
     uint64_t ms;
+    if (abx_has_flag(cli->args, ABX_FLAG_IDLE))
+        abx_mut_int(d, params, "idleMs", duration(abx_flag_number(cli->args, ABX_FLAG_IDLE, 0)));
+    abx_mut_str(d, params, "onTimeout", abx_flag_value(cli->args, ABX_FLAG_ON_TIMEOUT, NULL));
     if (abx_has_flag(cli->args, ABX_FLAG_TIMEOUT)) {
         abx_mut_int(d, params, "timeoutMs",
                     duration(abx_flag_number(cli->args, ABX_FLAG_TIMEOUT, 0)));

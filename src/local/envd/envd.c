@@ -2,56 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
-
-/* --- the time limit ------------------------------------------------------------------------------------ */
-void abx__envd_tell_end(abx_envd *e)
-{
-    if (e->ended || e->closing)
-        return;
-    e->ended = true;
-    if (e->on_end)
-        e->on_end(e->on_end_data);
-}
-
-static void on_limit(uv_poll_t *poll, int status, int events)
-{
-    (void)status;
-    (void)events;
-    abx_envd *e = poll->data;
-    uint64_t times = 0;
-    if (read(e->limit_fd, &times, sizeof(times)) > 0)
-        abx__envd_tell_end(e);
-}
-
-int abx__envd_set_limit(abx_envd *e, uint64_t in_ms)
-{
-    struct itimerspec when = {0};
-    e->limit_boot_ms = ABX_FOREVER;
-    if (in_ms != ABX_FOREVER) {
-        uint64_t now = abx_now_boot_ms();
-        e->limit_boot_ms = in_ms < UINT64_MAX - now ? now + in_ms : ABX_FOREVER;
-        if (in_ms == 0)
-            in_ms = 1; /* 0 would disarm */
-        when.it_value.tv_sec = (time_t)(in_ms / 1000);
-        when.it_value.tv_nsec = (long)(in_ms % 1000) * 1000000;
-    }
-    if (e->limit_boot_ms == ABX_FOREVER)
-        memset(&when, 0, sizeof(when));
-    if (e->limit_fd < 0 && e->limit_boot_ms == ABX_FOREVER)
-        return 0;
-    if (e->limit_fd < 0) {
-        e->limit_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (e->limit_fd < 0)
-            return -1;
-        ABX_CHECK(uv_poll_init(e->loop, &e->limit_poll, e->limit_fd) == 0);
-        e->limit_poll.data = e;
-        e->handles++;
-        ABX_CHECK(uv_poll_start(&e->limit_poll, UV_READABLE, on_limit) == 0);
-    }
-    return timerfd_settime(e->limit_fd, 0, &when, NULL);
-}
 
 /* --- open --------------------------------------------------------------------------------------------------- */
 static void first_gone(void *data)
@@ -91,7 +42,9 @@ static void take_config(abx_envd *e, const abx_envd_config *config)
     e->root_userns_data = config->root_userns_data;
     e->lock_child = config->lock_child;
     e->lock_child_data = config->lock_child_data;
-    e->limit_boot_ms = ABX_FOREVER;
+    e->limit_boot_ms = e->limit_ms = e->left_ms = ABX_FOREVER;
+    e->idle_ms = config->idle_ms ? config->idle_ms : ABX_FOREVER;
+    e->pause_on_limit = config->pause_on_limit;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         e->nofile_soft = files.rlim_cur < 1024 ? files.rlim_cur : 1024;
 }
@@ -148,8 +101,8 @@ int abx_envd_open(uv_loop_t *loop, const abx_envd_config *config, void (*on_end)
         rc = abx_e2b_server_listen_fd(e->server, listen_fd, 1024, err);
     if (rc == 0 && first_fd >= 0)
         rc = abx_e2b_server_adopt(e->server, first_fd, config->tied ? first_gone : NULL, e, err);
-    if (rc == 0 && config->timeout_ms != ABX_FOREVER && config->timeout_ms != 0 &&
-        abx__envd_set_limit(e, config->timeout_ms) < 0)
+    if (rc == 0 &&
+        abx__envd_set_limit(e, config->timeout_ms ? config->timeout_ms : ABX_FOREVER) < 0)
         rc = abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot set the time limit");
     if (rc == 0 && config->ready)
         config->ready(config->ready_data);
@@ -189,6 +142,7 @@ static void server_closed(void *data)
     e->server_open = 0;
     abx__procs_close(e);
     abx__hunts_close(e);
+    abx__pause_close(e);
     abx__polled_close(e);
     abx__watches_close(e);
     abx__envd_released(e); /* the one that abx_envd_close took */

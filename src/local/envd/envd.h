@@ -52,6 +52,8 @@ typedef struct abx_envd_config {
     int (*lock_child)(void *data);
     void *lock_child_data;
     /* The rest may be left 0. */
+    uint64_t idle_ms;    /* so long without a request or an open stream: as if its time were over */
+    bool pause_on_limit; /* when its time is over: pause instead of ending */
     const char *default_user; /* NULL: "user" */
     const char *passwd;       /* file that names the users, NULL: "/etc/passwd" */
     const char *group;        /* NULL: "/etc/group" */

@@ -33,13 +33,16 @@ static const rpc_fn RPCS[ABX_E2B_METHOD_COUNT] = {
     [ABX_E2B_M_COMPOSE] = abx__rpc_compose,
     [ABX_E2B_M_ABX_TIMEOUT] = abx__rpc_abx_timeout,
     [ABX_E2B_M_ABX_INFO] = abx__rpc_abx_info,
+    [ABX_E2B_M_ABX_PAUSE] = abx__rpc_abx_pause,
+    [ABX_E2B_M_ABX_RESUME] = abx__rpc_abx_resume,
 };
 
 static void on_call(void *data, abx_e2b_call *c, yyjson_val *request)
 {
     abx_envd *e = data;
     e->names.count = 0; /* names may have changed since the last request */
-    RPCS[abx_e2b_call_method(c)](e, c, request);
+    if (abx__pause_allows(e, c, request))
+        RPCS[abx_e2b_call_method(c)](e, c, request);
 }
 
 static bool has_user(void *data, const char *name)
@@ -50,7 +53,12 @@ static bool has_user(void *data, const char *name)
 
 static char *resolve(void *data, const char *path, const char *user, abx_e2b_fault *f)
 {
+    const abx_envd *e = data;
     abx__user u;
+    if (e->pause_state != ABX__RUNNING) {
+        abx_e2b_fault_set(f, 409, ABX__IS_PAUSED, e->id);
+        return NULL;
+    }
     if (abx__user_find(data, user, &u) != 1) {
         abx_e2b_fault_set(f, 401, "error looking up user '%s': user: unknown user %s", user, user);
         return NULL;

@@ -7,18 +7,12 @@
  * it: lower the limit in a descendant that also left session and parent before the walk. */
 #include "local/envd/inner.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-typedef struct seen {
-    pid_t pid, parent, session;
-    bool ours;
-} seen;
 
 typedef struct hunt {
     abx__node node;
@@ -30,25 +24,6 @@ typedef struct hunt {
 } hunt;
 
 enum { HUNT_FAST_ROUNDS = 50, HUNT_MAX_ROUNDS = 3000, HUNT_PAUSE_MS = 10 };
-
-/* parent, session and state of a process by its stat line. 0, -1: gone. */
-static int read_stat(int proc, const char *name, seen *out, char *state)
-{
-    char path[32], text[512];
-    (void)snprintf(path, sizeof(path), "%.16s/stat", name);
-    ABX_AUTO_FD fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
-    int parent = 0, session = 0;
-    if (!at || sscanf(at + 1, " %c %d %*d %d", state, &parent, &session) != 3)
-        return -1;
-    out->parent = parent;
-    out->session = session;
-    return 0;
-}
 
 static bool bears(int proc, pid_t pid, const char *name, uint64_t mark)
 {
@@ -69,36 +44,8 @@ static bool bears(int proc, pid_t pid, const char *name, uint64_t mark)
     return line && sscanf(line + 14, " %llu %llu", &soft, &hard) == 2 && hard == mark;
 }
 
-/* Processes that live now. Owned. */
-static seen *look(size_t *count)
-{
-    *count = 0;
-    DIR *dir = opendir("/proc");
-    if (!dir)
-        return NULL;
-    size_t room = 64;
-    seen *list = abx_alloc_array(room, sizeof(*list));
-    pid_t self = getpid();
-    for (struct dirent *d; (d = readdir(dir));) {
-        uint64_t pid = 0;
-        char state = 0;
-        seen s = {0};
-        if (abx_parse_uint(d->d_name, INT32_MAX, &pid) < 0 || (pid_t)pid == self ||
-            read_stat(dirfd(dir), d->d_name, &s, &state) < 0 || state == 'Z' || state == 'X')
-            continue;
-        s.pid = (pid_t)pid;
-        if (*count == room) {
-            room *= 2;
-            list = abx_realloc(list, room * sizeof(*list));
-        }
-        list[(*count)++] = s;
-    }
-    closedir(dir);
-    return list;
-}
-
 /* Mark the children of those who are ours, and theirs. */
-static void add_children(seen *list, size_t count)
+static void add_children(abx__seen *list, size_t count)
 {
     for (bool more = true; more;) {
         more = false;
@@ -116,7 +63,9 @@ static void add_children(seen *list, size_t count)
 static size_t walk(hunt *h)
 {
     size_t count = 0, found = 0;
-    seen *list = look(&count);
+    abx__seen *list = abx__look(&count);
+    if (!list)
+        return 1; /* not to be seen now: not the end */
     ABX_AUTO_FD proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < count; i++) {
         char name[16];

@@ -9,7 +9,9 @@
  *   entry.c, fs.c, list_dir.c          filesystem.Filesystem
  *   watch.c, watch_rpc.c               inotify
  *   transfer.c, compose.c              /files
- *   metrics.c  /metrics, /envs and our control routes
+ *   metrics.c  /metrics, /envs, /abx/info
+ *   life.c     time limits             pause.c     pause and resume, and their routes
+ *   seen.c     the processes of /proc
  *
  * Nothing here blocks: pipes and terminals are non-blocking; files are opened with O_NONBLOCK and checked. */
 #ifndef ABX_LOCAL_ENVD_INNER_H
@@ -95,12 +97,20 @@ struct abx_envd {
     uv_poll_t limit_poll; /* of limit_fd, a timerfd on CLOCK_BOOTTIME */
     int limit_fd;
     uint64_t limit_boot_ms; /* ABX_FOREVER: none */
+    uint64_t limit_ms;      /* its length as it was set last */
+    uint64_t left_ms;       /* of it, while paused */
+    uint64_t idle_ms;       /* ABX_FOREVER: none */
+    bool pause_on_limit;
+    enum { ABX__RUNNING, ABX__PAUSING, ABX__PAUSED } pause_state;
+    int64_t paused_wall_ms;
+    struct abx__pause *pause; /* while it is not running */
     abx__node procs;
     abx__node left; /* forgotten, but somebody they left behind still holds their output */
     abx__node hunts, watchers, polled;
     size_t proc_count;
     size_t polled_count;
     uint64_t next_id;
+    uint64_t first_mark;             /* see hunt.c: that of process n is so much + n */
     uint64_t ring_bytes, file_bytes; /* of all stores */
     uint8_t *chunk; /* ABX__CHUNK bytes to read into, only while a channel is open */
     size_t open_chans;
@@ -116,9 +126,41 @@ enum { ABX__CHUNK = 64 * 1024 };
 
 /* One libuv handle less; the last one ends a close. */
 void abx__envd_released(abx_envd *e);
+
+/* --- life.c ------------------------------------------------------------------------------------------- */
 void abx__envd_tell_end(abx_envd *e);
 /* (Re)start the sandbox's own time limit; ABX_FOREVER: none. 0, -1 with errno. */
 int abx__envd_set_limit(abx_envd *e, uint64_t in_ms);
+/* Milliseconds that are left of it, ABX_FOREVER: no limit. */
+uint64_t abx__life_left(const abx_envd *e);
+/* A pause begins: remember what is left. It is there: neither limit runs. It is over: what was left runs on. */
+void abx__life_hold(abx_envd *e);
+void abx__life_rest(abx_envd *e);
+int abx__life_go_on(abx_envd *e);
+/* Write down for those outside how things stand. Returns the end of life on the clock of the wall, INT64_MAX: none. */
+int64_t abx__life_note(abx_envd *e);
+
+/* --- pause.c ------------------------------------------------------------------------------------------ */
+/* Begin to stop everything that runs; does nothing when that is under way or done. Only pid 1 can. */
+void abx__pause_begin(abx_envd *e);
+/* A process has gone: that can wake others, which must not run now. */
+void abx__pause_check(abx_envd *e);
+/* May this call go on? If not it was failed. */
+bool abx__pause_allows(abx_envd *e, abx_e2b_call *c, yyjson_val *request);
+void abx__pause_close(abx_envd *e);
+#define ABX__IS_PAUSED "sandbox '%s' is paused"
+void abx__rpc_abx_pause(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_abx_resume(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_abx_timeout(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+
+/* --- seen.c --------------------------------------------------------------------------------------------- */
+typedef struct abx__seen {
+    pid_t pid, parent, session;
+    char state; /* as in /proc/PID/stat */
+    bool ours;  /* for who looks */
+} abx__seen;
+/* Processes that live now, without pid 1 and the dead. Owned; NULL: /proc cannot be read whole now. */
+abx__seen *abx__look(size_t *count);
 
 extern const abx_e2b_filling abx__envd_filling;
 
@@ -247,6 +289,7 @@ struct abx__proc {
     abx__chan chans[4]; /* by abx_e2b_channel */
     abx__node subs, inputs;
     uv_timer_t timer;
+    uint64_t held_ms; /* what is left of its time limit, while the sandbox is paused */
     enum { ABX__TIMER_NONE, ABX__TIMER_DEADLINE, ABX__TIMER_GRACE, ABX__TIMER_EXPIRY } timer_is;
     uv_poll_t pidfd_poll;
     int pidfd;
@@ -281,6 +324,8 @@ void abx__proc_forget(abx__proc *p);
 void abx__proc_kill_all(abx__proc *p);
 const char *abx__signal_name(int sig, char out[16]); /* "SIGKILL" */
 void abx__proc_put_end(const abx__proc *p, yyjson_mut_doc *d, yyjson_mut_val *end);
+/* Stop the clocks of all time limits of processes; let them go on. */
+void abx__procs_hold(abx_envd *e, bool on);
 void abx__procs_close(abx_envd *e);
 
 /* --- process_rpc.c ----------------------------------------------------------------------------------------- */
@@ -383,7 +428,6 @@ bool abx__is_proc(int fd);
 /* --- metrics.c ------------------------------------------------------------------------------------------------------ */
 void abx__rpc_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_envs(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
-void abx__rpc_abx_timeout(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 
 /* --- idle.c --- */

@@ -36,11 +36,12 @@ static void reap(abx_envd *e)
         int status = 0;
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid <= 0)
-            return;
+            break;
         abx__proc *p = abx__proc_by_pid(e, pid);
         if (p)
             abx__proc_reaped(p, status);
     }
+    abx__pause_check(e);
 }
 
 /* SIGCHLD may be forged or merged: it is a hint only. */

@@ -1,7 +1,6 @@
-/* /metrics, /envs, and the control routes of ours. */
+/* /metrics, /envs, /abx/info. */
 #include "local/envd/inner.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -86,25 +85,6 @@ void abx__rpc_envs(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     abx_e2b_answer(c, root);
 }
 
-void abx__rpc_abx_timeout(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
-{
-    int64_t ms = abx_json_int(q, "timeoutMs", -1);
-    char text[96];
-    if (ms < 0) {
-        abx_e2b_refuse(c, 400, "timeoutMs is required");
-        return;
-    }
-    if (abx__envd_set_limit(e, ms == 0 ? ABX_FOREVER : (uint64_t)ms) < 0) {
-        abx_e2b_refuse(c, 500, "cannot set the time limit: %s", abx__errno_text(errno, text));
-        return;
-    }
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    if (e->limit_boot_ms != ABX_FOREVER)
-        abx_mut_int(d, root, "expiresAtMs", abx_now_wall_ms() + ms);
-    abx_e2b_answer(c, root);
-}
-
 void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 {
     (void)q;
@@ -116,11 +96,10 @@ void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     abx_mut_str(d, root, "id", e->id);
     abx_mut_str(d, root, "version", ABX_ENVD_VERSION);
     abx_mut_int(d, root, "pid", getpid());
-    if (e->limit_boot_ms != ABX_FOREVER) {
-        uint64_t now = abx_now_boot_ms();
-        abx_mut_int(d, root, "timeoutLeftMs",
-                    e->limit_boot_ms > now ? (int64_t)(e->limit_boot_ms - now) : 0);
-    }
+    uint64_t left = abx__life_left(e);
+    if (left != ABX_FOREVER)
+        abx_mut_int(d, root, "timeoutLeftMs", (int64_t)left);
+    abx_mut_str(d, root, "state", e->pause_state == ABX__RUNNING ? "running" : "paused");
     abx_mut_int(d, root, "processes", live);
     abx_e2b_answer(c, root);
 }

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/id.h"
+
 enum { GRACE_MS = 100, KEEP_END_MS = 30 * 1000, MAX_RECORDS = 8192 };
 
 /* --- names of ends ------------------------------------------------------------------------------------ */
@@ -274,6 +276,21 @@ static void on_pidfd(uv_poll_t *poll, int status, int events)
         abx__proc_reaped(p, wait_status);
 }
 
+void abx__procs_hold(abx_envd *e, bool on)
+{
+    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next) {
+        abx__proc *p = ABX__IN(n, abx__proc, node);
+        if (p->timer_is != ABX__TIMER_DEADLINE)
+            continue;
+        if (on) {
+            p->held_ms = uv_timer_get_due_in(&p->timer);
+            (void)uv_timer_stop(&p->timer);
+        } else {
+            set_timer(p, ABX__TIMER_DEADLINE, p->held_ms);
+        }
+    }
+}
+
 /* --- finding ------------------------------------------------------------------------------------------------ */
 abx__proc *abx__proc_by_pid(abx_envd *e, pid_t pid)
 {
@@ -323,13 +340,24 @@ abx__proc *abx__proc_select(abx_envd *e, abx_e2b_call *c, yyjson_val *selector, 
     return NULL;
 }
 
+/* A server that is not pid 1 sees processes of others, which may be those of another server: its numbers are its own. */
+static uint64_t first_mark(const abx_envd *e)
+{
+    uint32_t random = 0;
+    if (!e->is_init)
+        abx_random_bytes(&random, sizeof(random));
+    return ((uint64_t)1 << 40) + ((uint64_t)(random >> 8) << 36);
+}
+
 /* --- the start ---------------------------------------------------------------------------------------------- */
 abx__proc *abx__proc_new(abx_envd *e, abx__start *st)
 {
     make_room(e);
     abx__proc *p = ABX_NEW(abx__proc);
     p->envd = e;
-    p->mark = ((uint64_t)1 << 40) + ++e->next_id;
+    if (e->next_id == 0)
+        e->first_mark = first_mark(e);
+    p->mark = e->first_mark + ++e->next_id;
     (void)snprintf(p->id, sizeof(p->id), "p%llu", (unsigned long long)e->next_id);
     p->abx = st->abx;
     p->background = st->background;

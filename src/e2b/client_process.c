@@ -93,13 +93,17 @@ static void set_exit(abx__envd_job *job, yyjson_val *end, bool timed_out)
     (void)abx_call_event(job->call, "exit", event);
 }
 
+static bool is_stream(const char *name)
+{
+    return name &&
+           (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0 || strcmp(name, "pty") == 0);
+}
+
 static int on_gap(abx__envd_job *job, yyjson_val *gap, abx_error **err)
 {
     const char *stream = abx__envd_text(gap, "stream");
     int64_t bytes = abx_json_int(gap, "bytes", -1);
-    if (!stream || bytes < 0 ||
-        (strcmp(stream, "stdout") != 0 && strcmp(stream, "stderr") != 0 &&
-         strcmp(stream, "pty") != 0))
+    if (!is_stream(stream) || bytes < 0)
         return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "a gap does not fit");
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_mut_new(&root);
@@ -110,20 +114,40 @@ static int on_gap(abx__envd_job *job, yyjson_val *gap, abx_error **err)
     return 0;
 }
 
+static int on_time(abx__envd_job *job, yyjson_val *told, abx_error **err)
+{
+    const char *stream = abx__envd_text(told, "stream");
+    const char *time = abx__envd_text(told, "time");
+    int64_t ms;
+    char text[ABX_RFC3339_SIZE];
+    if (!is_stream(stream) || !time || abx_parse_rfc3339(time, &ms) < 0)
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "a time of output does not fit");
+    abx_format_rfc3339(ms, text);
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_str(d, root, "stream", stream);
+    abx_mut_str(d, root, "time", text);
+    if (!abx_call_event(job->call, "time", d) && job->main)
+        abx_http_pause(job->main->transfer);
+    return 0;
+}
+
 static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
 {
     follow *f = job->state;
     yyjson_val *event = yyjson_obj_get(message, "event");
     yyjson_val *start = yyjson_obj_get(event, "start"), *end = yyjson_obj_get(event, "end");
-    yyjson_val *gap = yyjson_obj_get(event, "abxGap");
+    yyjson_val *gap = yyjson_obj_get(event, "abxGap"), *time = yyjson_obj_get(event, "abxTime");
     if (start)
         return on_start(job, start, err);
-    if (!end && !gap)
+    if (!end && !gap && !time)
         return 0; /* a keepalive, or an event of a later version */
     if (!f->started || f->has_exit)
         return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "an event of the process came out of order");
     if (gap)
         return on_gap(job, gap, err);
+    if (time)
+        return on_time(job, time, err);
     set_exit(job, end, false);
     return 0;
 }
@@ -389,8 +413,13 @@ static int attach_start(abx__envd_job *job, abx_error **err)
     if (abx__envd_put_selector(job->client, d, root, abx__envd_param(job, "processId"), err) < 0 ||
         put_offsets(job, d, root, err) < 0)
         return -1;
+    bool times = abx_json_bool(abx_call_params(job->call), "timestamps", false);
+    if (times && !job->client->abx)
+        return abx_fail(err, ABX_ERR_FEATURE_MISSING, "the sandbox keeps no times of output");
     if (job->client->abx) {
         abx_mut_bool(d, root, "abx", true);
+        if (times)
+            abx_mut_bool(d, root, "abxTimes", true);
         if (f->no_follow)
             abx_mut_bool(d, root, "abxNoFollow", true);
     }

@@ -59,6 +59,7 @@ struct abx_cli {
     uv_timer_t _deadline_timer;
     bool _expired;         /* the deadline passed while no call was there to tell it */
     yyjson_mut_doc *_plan; /* what --dry-run noted, or NULL */
+    pid_t _pager;          /* behind standard output, or 0 */
 };
 
 /* Read the global flags and the environment. Opens nothing. */

@@ -11,6 +11,7 @@
 #include "doors/cli/event_lines.h"
 #include "doors/cli/fd_kind.h"
 #include "doors/cli/help.h"
+#include "doors/cli/pager.h"
 #include "doors/cli/print.h"
 #include "doors/cli/signals.h"
 #include "doors/cli/verbs.h"
@@ -26,6 +27,8 @@ static int (*const run_verb[ABX_VERB_COUNT])(abx_cli *cli, abx_error **err) = {
 static int show_help(abx_cli *cli, abx_error **err)
 {
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    if (abx_pager_start(cli, err) < 0)
+        return -1;
     if (cli->args->verb)
         abx_help_verb(cli->args->verb, &text);
     else if (cli->args->group)
@@ -73,7 +76,7 @@ static int conclude(abx_cli *cli, int code, abx_error *err)
 {
     if (cli->output_closed) {
         abx_error_free(err);
-        return 128 + SIGPIPE;
+        return cli->_pager > 0 ? 0 : 128 + SIGPIPE; /* who leaves a pager has read enough */
     }
     if (cli->dry_run && (code >= 0 || abx_is_dry_run(cli, err))) {
         abx_error_free(ABX_TAKE(err));
@@ -125,6 +128,7 @@ int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters)
     abx_cli_init(&cli, &args, adapters);
     cli.stdin_closed = stdin_closed;
     int code = dispatch(&cli, &err);
+    abx_pager_finish(&cli);
     code = conclude(&cli, code, err);
     abx_cli_close(&cli);
     abx_args_clear(&args);

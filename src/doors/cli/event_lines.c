@@ -12,7 +12,13 @@ static void add_line(abx_buf *out, yyjson_mut_val *root)
     ABX_CHECK(abx_json_write_mut(root, out) == 0 && abx_buf_add_byte(out, '\n') == 0);
 }
 
-static void add_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_t n, bool text)
+typedef struct extra_members {
+    void (*add)(yyjson_mut_doc *d, yyjson_mut_val *o, void *data);
+    void *data;
+} extra_members;
+
+static void add_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_t n, bool text,
+                      const extra_members *extra)
 {
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
@@ -23,12 +29,22 @@ static void add_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size
         ABX_AUTO_FREE char *coded = abx_base64_text(bytes, n, ABX_BASE64_STANDARD, true);
         abx_mut_str(d, root, "base64", coded);
     }
+    if (extra && extra->add)
+        extra->add(d, root, extra->data);
     add_line(out, root);
 }
 
 void abx_event_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_t n,
                      abx_utf8_tail *tail)
 {
+    abx_event_bytes_with(out, type, bytes, n, tail, NULL, NULL);
+}
+
+void abx_event_bytes_with(abx_buf *out, const char *type, const uint8_t *bytes, size_t n,
+                          abx_utf8_tail *tail,
+                          void (*add)(yyjson_mut_doc *d, yyjson_mut_val *o, void *data), void *data)
+{
+    extra_members extra = {add, data};
     ABX_AUTO_FREE uint8_t *joined = NULL;
     if (tail->n > 0) {
         joined = abx_alloc(tail->n + n);
@@ -40,11 +56,11 @@ void abx_event_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_
     }
     size_t whole = abx_utf8_whole(bytes, n);
     if (!abx_utf8_valid(bytes, whole) || n - whole >= sizeof tail->bytes) {
-        add_bytes(out, type, bytes, n, false);
+        add_bytes(out, type, bytes, n, false, &extra);
         return;
     }
     if (whole > 0)
-        add_bytes(out, type, bytes, whole, true);
+        add_bytes(out, type, bytes, whole, true, &extra);
     tail->n = n - whole;
     memcpy(tail->bytes, bytes + whole, tail->n);
 }
@@ -52,7 +68,7 @@ void abx_event_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_
 void abx_event_tail(abx_buf *out, const char *type, abx_utf8_tail *tail)
 {
     if (tail->n > 0)
-        add_bytes(out, type, tail->bytes, tail->n, false);
+        add_bytes(out, type, tail->bytes, tail->n, false, NULL);
     tail->n = 0;
 }
 

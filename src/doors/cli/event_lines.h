@@ -18,6 +18,11 @@ typedef struct abx_utf8_tail {
 /* Append one line with these bytes (none when all of it is an unfinished character). */
 void abx_event_bytes(abx_buf *out, const char *type, const uint8_t *bytes, size_t n,
                      abx_utf8_tail *tail);
+/* The same; extra adds members to the line. */
+void abx_event_bytes_with(abx_buf *out, const char *type, const uint8_t *bytes, size_t n,
+                          abx_utf8_tail *tail,
+                          void (*extra)(yyjson_mut_doc *d, yyjson_mut_val *o, void *data),
+                          void *data);
 /* Append what is left of a channel. */
 void abx_event_tail(abx_buf *out, const char *type, abx_utf8_tail *tail);
 /* Append {"type":type, …members of event}; event may be NULL. extra (may be NULL) adds members. */

@@ -141,10 +141,9 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
 
 /* --- the end -------------------------------------------------------------------------------------------- */
 
-static void add_exit(yyjson_mut_doc *d, yyjson_mut_val *o, void *data)
+void abx_add_exit(yyjson_mut_doc *d, yyjson_mut_val *o, void *data)
 {
-    const abx_session *s = data;
-    yyjson_val *r = yyjson_doc_get_root(s->result);
+    yyjson_val *r = data;
     const char *sig = abx_json_str(r, "signal", NULL);
     bool timed_out = abx_json_bool(r, "timedOut", false);
     if (timed_out)
@@ -165,7 +164,7 @@ static void drain(abx_session *s)
         for (int i = 0; i < ABX_CH_COUNT; i++)
             abx_event_tail(&s->lines, abx_channel_name((abx_channel)i), &s->tails[i]);
         if (s->result && abx_process_code(yyjson_doc_get_root(s->result)) >= 0)
-            abx_event_object(&s->lines, "exit", NULL, add_exit, s);
+            abx_event_object(&s->lines, "exit", NULL, abx_add_exit, yyjson_doc_get_root(s->result));
         flush_lines(s);
     }
     while ((abx_out_is_waiting(&s->out) || abx_out_is_waiting(&s->err_out)) &&
@@ -223,7 +222,6 @@ static int take_result(abx_session *s, abx_session_result *out, abx_error **err)
     if (s->err)
         return abx_error_take(err, ABX_TAKE(s->err));
     int code = abx_process_code(yyjson_doc_get_root(s->result));
-    out->running = code < 0;
     out->code = code < 0 ? 0 : code;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* A process that is followed on our own standard streams: its output goes out as it comes, our input goes to it,
- * signals are passed on, a terminal is kept in step. Used by run, exec, shell, logs. */
+ * signals are passed on, a terminal is kept in step. Used by run, exec and shell. */
 #ifndef ABX_CLI_SESSION_H
 #define ABX_CLI_SESSION_H
 
@@ -10,15 +10,13 @@
 
 typedef struct abx_session_options {
     const char *sandbox;    /* id */
-    abx_op_id op;           /* PROCESS_START, PTY_OPEN or PROCESS_ATTACH */
+    abx_op_id op;           /* PROCESS_START or PTY_OPEN */
     yyjson_mut_doc *params; /* taken over */
     abx_stdin_plan plan;
-    bool watch_only; /* a signal leaves, the process is left alone (logs) */
 } abx_session_options;
 
 typedef struct abx_session_result {
-    int code;     /* exit code of ours: the process's own, 128+n, 124, 141 */
-    bool running; /* the call ended before the process did (logs without -f) */
+    int code; /* exit code of ours: the process's own, 128+n, 124, 141 */
     bool had_output;
     uint64_t took_ms;
 } abx_session_result;
@@ -26,6 +24,8 @@ typedef struct abx_session_result {
 /* 0 and *out, or -1 and *err: the process could not be started or followed to its end. */
 int abx_session_run(abx_cli *cli, const abx_session_options *options, abx_session_result *out,
                     abx_error **err);
+/* The members of the last line of a process, {"type":"exit"…}, for abx_event_object; data: the result (yyjson_val). */
+void abx_add_exit(yyjson_mut_doc *d, yyjson_mut_val *o, void *data);
 /* The code for a result object {exitCode | signal, timedOut}; -1 when it has neither. */
 int abx_process_code(yyjson_val *result);
 

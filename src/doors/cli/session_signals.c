@@ -133,7 +133,7 @@ void abx__session_on_signal(abx_cli *cli, int sig, void *data)
             abx__session_resize(s);
         return;
     }
-    if (s->ended || !s->process || s->options->watch_only) {
+    if (s->ended || !s->process) {
         abx_cli_interrupt(cli, sig);
         if (s->call)
             abx_call_cancel(s->call);

@@ -6,6 +6,7 @@
 #include "doors/cli/dry_run.h"
 #include "doors/cli/help.h"
 #include "doors/cli/man.h"
+#include "doors/cli/pager.h"
 #include "doors/cli/print.h"
 #include "doors/cli/suggest.h"
 #include "doors/cli/verbs.h"
@@ -47,6 +48,8 @@ int abx_verb_help(abx_cli *cli, abx_error **err)
     }
     if (dir)
         return write_manual(dir, err);
+    if (abx_pager_start(cli, err) < 0)
+        return -1;
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
     if (a->word_count == 0) {
         abx_help_short(&text);

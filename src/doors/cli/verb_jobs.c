@@ -1,4 +1,4 @@
-/* jobs, logs, signal, wait. */
+/* jobs, signal, wait. */
 #include "doors/cli/jobs.h"
 
 #include <stdio.h>
@@ -139,60 +139,14 @@ int abx_verb_jobs(abx_cli *cli, abx_error **err)
     return rc < 0 ? -1 : 0;
 }
 
-/* --- logs ---------------------------------------------------------------------------------------------- */
-
-/* JOB, or the last background process. Owned; NULL and *err. */
-static char *choose_job(abx_cli *cli, abx_error **err)
-{
-    const abx_args *a = cli->args;
-    if (a->word_count > 1)
-        return abx_strdup(a->words[1]);
-    ABX_AUTO_JSON found = NULL;
-    if (abx_jobs_list(cli, a->words[0], &found, err) < 0)
-        return NULL;
-    yyjson_val *last =
-        abx_jobs_last_background(abx_json_get(yyjson_doc_get_root(found), "processes"));
-    if (last)
-        return abx_strdup(abx_json_str(last, "id", ""));
-    abx_fail(err, ABX_ERR_PROCESS_NOT_FOUND, "sandbox '%s' has no background process", a->words[0]);
-    abx_hint(err, "'abx exec -d %s -- COMMAND' starts one", a->words[0]);
-    return NULL;
-}
-
-/* Parameters of process.attach from the first byte that is kept. */
-static yyjson_mut_doc *attach_params(const char *sandbox, const char *job, bool from_start,
-                                     bool follow)
+/* Parameters of process.attach: the end only. */
+static yyjson_mut_doc *end_params(const char *sandbox, const char *job)
 {
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_cli_params(sandbox, &root);
     abx_mut_str(d, root, "processId", job);
-    abx_mut_bool(d, root, "follow", follow);
-    if (from_start) {
-        yyjson_mut_val *from = abx_mut_obj(d, root, "fromOffset");
-        abx_mut_int(d, from, "stdout", 0);
-        abx_mut_int(d, from, "stderr", 0);
-        abx_mut_int(d, from, "pty", 0);
-    }
+    abx_mut_bool(d, root, "follow", true);
     return d;
-}
-
-int abx_verb_logs(abx_cli *cli, abx_error **err)
-{
-    const char *sandbox = cli->args->words[0];
-    ABX_AUTO_FREE char *job = choose_job(cli, err);
-    if (!job)
-        return -1;
-    bool follow = abx_has_flag(cli->args, ABX_FLAG_FOLLOW);
-    abx_session_options options = {
-        .sandbox = sandbox,
-        .op = ABX_OP_PROCESS_ATTACH,
-        .params = attach_params(sandbox, job, true, follow),
-        .watch_only = true,
-    };
-    abx_session_result result;
-    if (abx_session_run(cli, &options, &result, err) < 0)
-        return -1;
-    return cli->output_closed ? result.code : 0;
 }
 
 /* --- signal -------------------------------------------------------------------------------------------- */
@@ -219,8 +173,7 @@ static int wait_one(abx_cli *cli, const char *job, yyjson_mut_doc *d, yyjson_mut
 {
     const char *sandbox = cli->args->words[0];
     ABX_AUTO_JSON ended = NULL;
-    if (abx_cli_call(cli, ABX_OP_PROCESS_ATTACH, attach_params(sandbox, job, false, true), &ended,
-                     err) < 0)
+    if (abx_cli_call(cli, ABX_OP_PROCESS_ATTACH, end_params(sandbox, job), &ended, err) < 0)
         return -1;
     yyjson_val *root = yyjson_doc_get_root(ended);
     yyjson_mut_val *o = yyjson_val_mut_copy(d, root);

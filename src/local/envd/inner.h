@@ -76,6 +76,7 @@ typedef struct abx__name_cache {
 /* --- the whole ---------------------------------------------------------------------------------------- */
 typedef struct abx__proc abx__proc;
 typedef struct abx__store abx__store;
+typedef struct abx__times abx__times;
 
 struct abx_envd {
     uv_loop_t *loop;
@@ -265,6 +266,8 @@ typedef struct abx__sub {
     bool tied;
     bool limited;   /* the call's time limit is the process's */
     uint64_t at[3]; /* pull: next offset */
+    bool times;     /* it is told when output was written */
+    int64_t told_ms[3];
 } abx__sub;
 
 struct abx__proc {
@@ -362,6 +365,14 @@ uint64_t abx__store_first(const abx__store *s); /* offset of the oldest byte tha
 uint64_t abx__store_end(const abx__store *s);
 /* Up to n bytes at offset (first <= at < end). Count, or -1: they cannot be read any more. */
 ssize_t abx__store_read(abx__store *s, uint64_t at, uint8_t *out, size_t n);
+/* Unix time (ms) at which the byte at this offset was added; *until: where output of another time begins. */
+int64_t abx__store_time(const abx__store *s, uint64_t at, uint64_t *until);
+
+/* times.c: an index from offsets to times (ms); they never go back. */
+abx__times *abx__times_new(void);
+void abx__times_free(abx__times *t);
+void abx__times_note(abx__times *t, uint64_t at, int64_t ms);
+int64_t abx__times_of(const abx__times *t, uint64_t at, uint64_t *until);
 
 /* --- input.c ---------------------------------------------------------------------------------------------------- */
 /* Queue bytes for the process (taken). call may be NULL. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const uint64_t LAG = (uint64_t)64 * 1024 * 1024;
+static const char *const STREAMS[] = {"stdout", "stderr", "pty"};
 enum { E2B_CHUNK = 32 * 1024, READS_A_TURN = 4, DRAIN_READS = 64 };
 
 /* --- polling ------------------------------------------------------------------------------------------ */
@@ -97,6 +98,23 @@ void abx__chan_open(abx__proc *p, abx_e2b_channel channel, int fd)
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */
+/* What follows of this stream was written then; said when it differs from what was said last. */
+static void send_time(abx__sub *s, size_t channel, int64_t ms)
+{
+    char time[ABX_RFC3339_SIZE];
+    if (ms <= s->told_ms[channel])
+        return;
+    s->told_ms[channel] = ms;
+    abx_format_rfc3339(ms, time);
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    yyjson_mut_val *told = abx_mut_obj(d, abx_mut_obj(d, root, "event"), "abxTime");
+    abx_mut_str(d, told, "stream", STREAMS[channel]);
+    abx_mut_str(d, told, "time", time);
+    if (abx_e2b_send(s->call, root) == 0)
+        s->held = true;
+}
+
 static void deliver(abx__chan *c, const uint8_t *bytes, size_t n)
 {
     abx__proc *p = c->proc;
@@ -108,9 +126,13 @@ static void deliver(abx__chan *c, const uint8_t *bytes, size_t n)
     for (abx__node *node = p->subs.next, *next; node != &p->subs; node = next) {
         next = node->next;
         abx__sub *s = ABX__IN(node, abx__sub, node);
-        if (s->pull)
+        if (s->pull) {
             abx__sub_pump(s);
-        else if (abx_e2b_send_data(s->call, c->channel, bytes, n) == 0)
+            continue;
+        }
+        if (s->times)
+            send_time(s, c->channel, abx_now_wall_ms());
+        if (abx_e2b_send_data(s->call, c->channel, bytes, n) == 0)
             s->held = true;
     }
 }
@@ -241,11 +263,10 @@ void abx__send_start(abx__proc *p, abx__sub *s)
 
 static void send_gap(abx__sub *s, size_t channel, uint64_t bytes)
 {
-    static const char *const NAMES[] = {"stdout", "stderr", "pty"};
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     yyjson_mut_val *gap = abx_mut_obj(d, abx_mut_obj(d, root, "event"), "abxGap");
-    abx_mut_str(d, gap, "stream", NAMES[channel]);
+    abx_mut_str(d, gap, "stream", STREAMS[channel]);
     abx_mut_int(d, gap, "bytes", (int64_t)bytes);
     if (abx_e2b_send(s->call, root) == 0)
         s->held = true;
@@ -265,27 +286,63 @@ static void sub_end(abx__sub *s)
     abx_e2b_end(call);
 }
 
+/* Send the next piece of a stream, at most so far. */
+static void pump_once(abx__sub *s, size_t i, uint64_t until)
+{
+    abx__store *store = s->proc->chans[i].store;
+    uint64_t first = abx__store_first(store);
+    uint8_t bytes[16 * 1024];
+    if (s->at[i] < first) {
+        send_gap(s, i, first - s->at[i]);
+        return;
+    }
+    size_t want = until - s->at[i] < sizeof(bytes) ? (size_t)(until - s->at[i]) : sizeof(bytes);
+    ssize_t n = abx__store_read(store, s->at[i], bytes, want);
+    if (n <= 0) {
+        send_gap(s, i, abx__store_end(store) - s->at[i]);
+        return;
+    }
+    s->at[i] += (uint64_t)n;
+    if (abx_e2b_send_data(s->call, s->proc->chans[i].channel, bytes, (size_t)n) == 0)
+        s->held = true;
+}
+
+/* Streams together, in the order of the times at which they were written. */
+static void pump_timed(abx__sub *s)
+{
+    abx__proc *p = s->proc;
+    while (!s->held) {
+        size_t next = 3;
+        int64_t next_ms = 0;
+        uint64_t next_until = 0;
+        for (size_t i = 0; i < 3; i++) {
+            abx__store *store = p->chans[i].store;
+            uint64_t until;
+            if (!store || s->at[i] >= abx__store_end(store))
+                continue;
+            int64_t ms = abx__store_time(store, s->at[i], &until);
+            if (next == 3 || ms < next_ms) {
+                next = i;
+                next_ms = ms;
+                next_until = until;
+            }
+        }
+        if (next == 3)
+            return;
+        send_time(s, next, next_ms);
+        pump_once(s, next, next_until);
+    }
+}
+
 void abx__sub_pump(abx__sub *s)
 {
     abx__proc *p = s->proc;
-    uint8_t bytes[16 * 1024];
-    for (size_t i = 0; i < 3; i++) {
+    if (s->times)
+        pump_timed(s);
+    for (size_t i = 0; i < 3 && !s->times; i++) {
         abx__store *store = p->chans[i].store;
-        while (store && !s->held && s->at[i] < abx__store_end(store)) {
-            uint64_t first = abx__store_first(store);
-            if (s->at[i] < first) {
-                send_gap(s, i, first - s->at[i]);
-                continue;
-            }
-            ssize_t n = abx__store_read(store, s->at[i], bytes, sizeof(bytes));
-            if (n <= 0) {
-                send_gap(s, i, abx__store_end(store) - s->at[i]);
-                continue;
-            }
-            s->at[i] += (uint64_t)n;
-            if (abx_e2b_send_data(s->call, p->chans[i].channel, bytes, (size_t)n) == 0)
-                s->held = true;
-        }
+        while (store && !s->held && s->at[i] < abx__store_end(store))
+            pump_once(s, i, UINT64_MAX);
     }
     if (s->held && p->background)
         return;

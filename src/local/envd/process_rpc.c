@@ -147,6 +147,7 @@ void abx__rpc_connect(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     abx__sub *s = abx__sub_add(p, c);
     s->no_follow = abx_json_bool(q, "abxNoFollow", false);
     s->tied = abx_json_bool(q, "abxTied", false);
+    s->times = abx_json_bool(q, "abxTimes", false);
     set_offset(s, q, "abxFromStdout", ABX_E2B_STDOUT);
     set_offset(s, q, "abxFromStderr", ABX_E2B_STDERR);
     set_offset(s, q, "abxFromPty", ABX_E2B_PTY);

@@ -14,6 +14,7 @@ struct abx__store {
     size_t cap;    /* of the ring; a byte lies at offset % cap */
     int fd;        /* the file, byte by byte at its offset with holes for what fell off; -1: none */
     uint64_t first, end;
+    abx__times *times;
 };
 
 #define MIB ((uint64_t)1024 * 1024)
@@ -26,6 +27,7 @@ abx__store *abx__store_new(abx__proc *p)
     abx__store *s = ABX_NEW(abx__store);
     s->proc = p;
     s->fd = -1;
+    s->times = abx__times_new();
     return s;
 }
 
@@ -64,6 +66,7 @@ void abx__store_free(abx__store *s)
     if (!s)
         return;
     drop_all(s);
+    abx__times_free(s->times);
     free(s);
 }
 
@@ -213,8 +216,14 @@ static void file_room(abx__store *s, size_t n)
         }
 }
 
+int64_t abx__store_time(const abx__store *s, uint64_t at, uint64_t *until)
+{
+    return abx__times_of(s->times, at, until);
+}
+
 void abx__store_add(abx__store *s, const uint8_t *bytes, size_t n)
 {
+    abx__times_note(s->times, s->end, abx_now_wall_ms());
     if (s->fd < 0 && ring_room(s, n) == 0) {
         size_t from = (size_t)(s->end % s->cap);
         size_t head = s->cap - from < n ? s->cap - from : n;

@@ -22,6 +22,20 @@ static const char *wanted(const abx_cli *cli)
     return asked && person && !cli->no_input && cli->format <= ABX_OUT_WIDE ? pager : NULL;
 }
 
+/* Our environment, and LESS where it is not set: no pager for what fits on the screen. The list is the caller's. */
+static char **pager_env(void)
+{
+    static char less[] = "LESS=FRX";
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    char **env = abx_alloc_array(n + 2, sizeof *env);
+    memcpy(env, environ, n * sizeof *env);
+    env[n] = getenv("LESS") ? NULL : less;
+    env[n + 1] = NULL;
+    return env;
+}
+
 /* PAGER is a line for a shell, as everywhere. It stays in our process group, or it could not read the terminal; SIGPIPE and
  * SIGINT are its own. */
 static int spawn(const char *pager, int input, pid_t *pid)
@@ -39,9 +53,9 @@ static int spawn(const char *pager, int input, pid_t *pid)
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     posix_spawnattr_setsigdefault(&attr, &defaults);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-    if (!getenv("LESS"))
-        setenv("LESS", "FRX", 0); /* not for what fits on the screen */
-    int error = posix_spawn(pid, "/bin/sh", &actions, &attr, argv, environ);
+    char **env = pager_env();
+    int error = posix_spawn(pid, "/bin/sh", &actions, &attr, argv, env);
+    free(env);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);
     return error;

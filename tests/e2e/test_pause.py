@@ -57,7 +57,10 @@ def test_everything_stands_still_and_goes_on(abx):
     used = cpu(info["pid"])
     time.sleep(0.3)
     assert abx.ok("logs", a, job).out == at and cpu(info["pid"]) == used
-    assert b" paused " in abx.ok("ls").out
+    assert b" paused " in abx.ok("ls", "-a").out
+    hidden = abx.ok("ls")
+    assert a not in hidden.text and b"-a" in hidden.err
+    assert abx.ok("ls", "-q").out == b""
     abx.ok("resume", a)
     wait_for(lambda: abx.ok("logs", a, job).out.count(b"\n") > at.count(b"\n"))
     lines = abx.ok("logs", a, job).out.split()

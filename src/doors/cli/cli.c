@@ -99,6 +99,7 @@ static int apply_flags(abx_cli *cli, abx_error **err)
         cli->no_input = true;
     cli->stdin_off = abx_str_eq(abx_config_get(cli->_config, "stdin", NULL, NULL), "closed");
     cli->format = parse_format(abx_config_get(cli->_config, "output", NULL, NULL));
+    cli->color = abx_config_get(cli->_config, "color", NULL, NULL);
     const char *log = abx_config_get(cli->_config, "log", NULL, NULL);
     if (log && cli->verbose == 0)
         (void)abx_log_parse(log, &cli->log.level); /* checked by the configuration */
@@ -326,7 +327,7 @@ int abx_cli_report(const abx_cli *cli, const abx_error *e)
     const abx_verb *verb = cli->args->verb;
     abx_error_style style = {
         .json = abx_cli_json(cli),
-        .color = abx_color_on(cli->args, STDERR_FILENO),
+        .color = abx_color_on(cli->args, cli->color, STDERR_FILENO),
         .tell_code =
             verb && verb->exits == ABX_EXITS_PROCESS && !(e->id == ABX_ERR_USAGE && !cli->remote),
     };

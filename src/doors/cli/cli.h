@@ -34,6 +34,7 @@ struct abx_cli {
     const abx_adapter *const *adapters;
     const char *self; /* path of this program */
     abx_output_format format;
+    const char *color; /* the setting, borrowed from the configuration; NULL: not read yet */
     bool quiet, no_input, yes;
     int verbose;
     bool stdin_closed;  /* descriptor 0 was closed when we were started */

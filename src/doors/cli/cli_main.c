@@ -116,7 +116,7 @@ int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters)
     abx_error *err = NULL;
     if (abx_args_parse(argc, argv, &args, &err) < 0) {
         abx_error_style style = {.json = abx_args_want_json(argc, argv),
-                                 .color = abx_color_on(&args, STDERR_FILENO)};
+                                 .color = abx_color_on(&args, NULL, STDERR_FILENO)};
         abx_error_name_verb(&err, args.verb);
         abx_error_print(stderr, err, &style);
         int code = abx_exit_code_of(err, false, false, 0);

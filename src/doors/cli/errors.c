@@ -76,7 +76,7 @@ void abx_error_print(FILE *out, const abx_error *e, const abx_error_style *style
         fprintf(out, "exitCode: %d\n", table_code(e));
 }
 
-bool abx_color_on(const abx_args *args, int fd)
+bool abx_color_on(const abx_args *args, const char *setting, int fd)
 {
     const char *flag = abx_flag_value(args, ABX_FLAG_COLOR, "auto");
     if (strcmp(flag, "auto") != 0)
@@ -84,6 +84,8 @@ bool abx_color_on(const abx_args *args, int fd)
     const char *none = getenv("NO_COLOR");
     if (none && none[0])
         return false;
+    if (setting && strcmp(setting, "auto") != 0)
+        return strcmp(setting, "always") == 0;
     const char *force = getenv("FORCE_COLOR");
     if (force && force[0] && strcmp(force, "0") != 0)
         return true;

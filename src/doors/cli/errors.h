@@ -21,7 +21,7 @@ int abx_exit_code_of(const abx_error *e, bool passes_code, bool remote, int inte
 /* Hints where the error has none: a wrong line is told which verb's help to read (verb NULL: nothing), a time limit by what it
  * is changed. */
 void abx_error_name_verb(abx_error **err, const abx_verb *verb);
-/* --color, then NO_COLOR, FORCE_COLOR, TERM=dumb, then whether fd is a terminal. */
-bool abx_color_on(const abx_args *args, int fd);
+/* --color, then NO_COLOR, the setting (NULL: none), FORCE_COLOR, TERM=dumb, then whether fd is a terminal. */
+bool abx_color_on(const abx_args *args, const char *setting, int fd);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/protocols.h"
 #include "doors/cli/spec.h"
 
 /* Add the words of a list as an array. */
@@ -153,7 +154,7 @@ yyjson_mut_doc *abx_schema(void)
 {
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_mut_new(&root);
-    abx_mut_int(d, root, "schema", 1);
+    abx_mut_int(d, root, "schema", ABX_PROTOCOL_SCHEMA);
     yyjson_mut_val *verbs = abx_mut_arr(d, root, "verbs");
     for (int i = 0; i < ABX_VERB_COUNT; i++)
         yyjson_mut_arr_append(verbs, verb_object(d, abx_verb_row((abx_verb_id)i)));

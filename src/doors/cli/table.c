@@ -95,6 +95,16 @@ static void add_cell(abx_buf *out, const char *text, size_t width, bool last)
     ABX_CHECK(rc == 0);
 }
 
+/* A row that is too wide although no column may be cut further ends with an ellipsis; the first column stays whole. */
+static void cut_row(abx_buf *out, size_t from, size_t first, size_t width)
+{
+    ABX_AUTO_FREE char *row = abx_strdup(abx_buf_cstr(out) + from);
+    if (abx_utf8_columns(row) <= width || width <= first)
+        return;
+    out->len = from + head_of(row, width - 1);
+    ABX_CHECK(abx_buf_add_str(out, ELLIPSIS) == 0);
+}
+
 void abx_table_write(const abx_table *t, size_t width, abx_buf *out)
 {
     size_t widths[ABX_TABLE_COLUMNS];
@@ -102,10 +112,13 @@ void abx_table_write(const abx_table *t, size_t width, abx_buf *out)
     if (width > 0)
         shrink(t, widths, width);
     for (size_t r = 0; r <= t->_rows; r++) {
+        size_t from = out->len;
         for (size_t c = 0; c < t->_columns; c++) {
             const char *text = r == 0 ? t->_headers[c] : t->_cells[(r - 1) * t->_columns + c];
             add_cell(out, text, widths[c], c + 1 == t->_columns);
         }
+        if (width > 0)
+            cut_row(out, from, widths[0], width);
         ABX_CHECK(abx_buf_add_byte(out, '\n') == 0);
     }
 }

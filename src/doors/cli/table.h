@@ -19,7 +19,7 @@ void abx_table_init(abx_table *t, const char *const *headers);
 /* One text a column, copied; NULL and "" show as "-". Control characters are escaped. */
 void abx_table_add(abx_table *t, const char *const *cells);
 /* Append the table. width: columns of the terminal, 0 for no limit; wider ones are cut with an ellipsis, the widest first and
- * never the first column. */
+ * never the first column; what still does not fit is cut at the right end. */
 void abx_table_write(const abx_table *t, size_t width, abx_buf *out);
 void abx_table_clear(abx_table *t);
 

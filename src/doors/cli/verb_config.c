@@ -170,6 +170,18 @@ static int plan_config(abx_cli *cli, const char *what, const char *key, const ch
     return abx_dry_run_add(cli, what, NULL, d, err);
 }
 
+/* --json of set and unset: what was written or removed, and where. A value that may be a secret is not repeated. */
+static int print_change(abx_cli *cli, const char *key, abx_error **err)
+{
+    if (!abx_cli_json(cli))
+        return 0;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "key", key);
+    abx_mut_str(d, root, "file", abx_config_user_path(cli->_config));
+    return abx_print_json_mut(cli, root, err);
+}
+
 int abx_verb_config_set(abx_cli *cli, abx_error **err)
 {
     const char *key = cli->args->words[0];
@@ -185,7 +197,7 @@ int abx_verb_config_set(abx_cli *cli, abx_error **err)
         if (read)
             explicit_bzero(read, strlen(read));
         free(read);
-        return rc;
+        return rc < 0 ? -1 : print_change(cli, key, err);
     }
     if (is_secret_key(key) && value[0] && !abx_is_reference(value)) {
         abx_fail(err, ABX_ERR_USAGE,
@@ -195,7 +207,7 @@ int abx_verb_config_set(abx_cli *cli, abx_error **err)
             "abx config set %s - reads it from standard input; env:NAME or file:PATH refers to it",
             key);
     }
-    return abx_config_write(cli->_config, key, value, err);
+    return abx_config_write(cli->_config, key, value, err) < 0 ? -1 : print_change(cli, key, err);
 }
 
 int abx_verb_config_unset(abx_cli *cli, abx_error **err)
@@ -204,15 +216,12 @@ int abx_verb_config_unset(abx_cli *cli, abx_error **err)
         return -1;
     if (cli->dry_run)
         return plan_config(cli, "config.unset", cli->args->words[0], NULL, err);
-    return abx_config_unset(cli->_config, cli->args->words[0], err);
+    const char *key = cli->args->words[0];
+    return abx_config_unset(cli->_config, key, err) < 0 ? -1 : print_change(cli, key, err);
 }
 
-int abx_verb_config_path(abx_cli *cli, abx_error **err)
+static int print_paths(abx_cli *cli, abx_error **err)
 {
-    if (abx_cli_open_config(cli, err) < 0)
-        return -1;
-    if (!abx_cli_json(cli))
-        return abx_print_line(cli, abx_config_user_path(cli->_config), err);
     bool trusted = false;
     const char *project = abx_config_project_path(cli->_config, &trusted);
     yyjson_mut_val *root = NULL;
@@ -223,6 +232,15 @@ int abx_verb_config_path(abx_cli *cli, abx_error **err)
         abx_mut_bool(d, root, "trusted", trusted);
     abx_mut_str(d, root, "home", cli->_home);
     return abx_print_json_mut(cli, root, err);
+}
+
+int abx_verb_config_path(abx_cli *cli, abx_error **err)
+{
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    if (!abx_cli_json(cli))
+        return abx_print_line(cli, abx_config_user_path(cli->_config), err);
+    return print_paths(cli, err);
 }
 
 int abx_verb_config_trust(abx_cli *cli, abx_error **err)
@@ -236,7 +254,7 @@ int abx_verb_config_trust(abx_cli *cli, abx_error **err)
     bool trusted = false;
     abx_cli_note(cli, "abx: '%s' is trusted as it is now",
                  abx_config_project_path(cli->_config, &trusted));
-    return 0;
+    return abx_cli_json(cli) ? print_paths(cli, err) : 0;
 }
 
 /* --- context ------------------------------------------------------------------------------------------- */

@@ -131,32 +131,39 @@ static int make_one(abx_cli *cli, const char *word, abx_error **err)
     return abx_hint(err, "with -p a folder that exists is no error");
 }
 
-/* Each word is tried; the code is that of the first failure. */
+/* Each word is tried; the code is that of the first failure. done: the member that lists what was done, for JSON. */
 static int for_each(abx_cli *cli, int (*one)(abx_cli *cli, const char *word, abx_error **err),
-                    abx_error **err)
+                    const char *done, abx_error **err)
 {
     const abx_args *a = cli->args;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    yyjson_mut_val *list = abx_mut_arr(d, root, done);
     int code = 0;
     for (size_t i = 0; i < a->word_count; i++) {
         ABX_AUTO_ERROR failed = NULL;
-        if (one(cli, a->words[i], &failed) == 0)
+        if (one(cli, a->words[i], &failed) == 0) {
+            yyjson_mut_arr_add_strcpy(d, list, a->words[i]);
             continue;
+        }
         if (a->word_count == 1 || failed->id == ABX_ERR_CANCELLED)
             return abx_error_take(err, ABX_TAKE(failed));
         int rc = abx_cli_report(cli, failed);
         code = code ? code : rc;
     }
+    if (abx_cli_json(cli) && abx_print_json_mut(cli, root, err) < 0)
+        return -1;
     return code;
 }
 
 int abx_verb_files_rm(abx_cli *cli, abx_error **err)
 {
-    return for_each(cli, remove_one, err);
+    return for_each(cli, remove_one, "removed", err);
 }
 
 int abx_verb_files_mkdir(abx_cli *cli, abx_error **err)
 {
-    return for_each(cli, make_one, err);
+    return for_each(cli, make_one, "created", err);
 }
 
 int abx_verb_files_mv(abx_cli *cli, abx_error **err)

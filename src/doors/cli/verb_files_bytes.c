@@ -77,7 +77,7 @@ static int parse_mode(abx_cli *cli, int64_t *mode, abx_error **err)
     return 0;
 }
 
-static int pump_in(abx_stream *s, abx_cli *cli, abx_error **err)
+static int pump_in(abx_stream *s, abx_cli *cli, uint64_t *sent, abx_error **err)
 {
     abx_feed feed;
     abx_feed_open(&feed, cli, STDIN_FILENO);
@@ -88,11 +88,24 @@ static int pump_in(abx_stream *s, abx_cli *cli, abx_error **err)
         if (abx_stream_write(s, bytes, n, err) < 0) {
             rc = -1;
             break;
+        } else {
+            *sent += n;
         }
     abx_feed_close(&feed);
     if (rc >= 0)
         abx_stream_write_end(s);
     return rc < 0 ? -1 : 0;
+}
+
+/* A short write is an error, never a success. */
+static int check_written(const abx_remote_path *p, yyjson_val *result, uint64_t sent,
+                         abx_error **err)
+{
+    int64_t size = abx_json_int(result, "size", -1);
+    if (size < 0 || (uint64_t)size == sent)
+        return 0;
+    return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "'%s' has %lld bytes, %llu were sent", p->path,
+                    (long long)size, (unsigned long long)sent);
 }
 
 static int print_written(abx_cli *cli, yyjson_val *result, abx_error **err)
@@ -117,13 +130,16 @@ int abx_verb_files_write(abx_cli *cli, abx_error **err)
         abx_mut_int(params, root, "mode", mode);
     abx_stream s;
     yyjson_val *result = NULL;
+    uint64_t sent = 0;
     int rc = abx_stream_open(&s, cli, ABX_OP_FS_WRITE, p.sandbox, params, true, err);
     if (rc == 0 && !cli->stdin_closed)
-        rc = pump_in(&s, cli, err);
+        rc = pump_in(&s, cli, &sent, err);
     else if (rc == 0)
         abx_stream_write_end(&s);
     if (rc == 0)
         rc = abx_stream_finish(&s, &result, err);
+    if (rc == 0)
+        rc = check_written(&p, result, sent, err);
     if (rc == 0 && abx_cli_json(cli))
         rc = print_written(cli, result, err);
     abx_stream_close(&s);

@@ -58,7 +58,10 @@ static char *command_text(yyjson_val *cmd)
         const char *text = yyjson_is_str(word) ? yyjson_get_str(word) : "";
         bool quote = !text[0] || strpbrk(text, " \t\n'\"\\$`*?[](){}<>|&;");
         int rc = i ? abx_buf_add_byte(&out, ' ') : 0;
-        rc |= abx_buf_addf(&out, quote ? "'%s'" : "%s", text);
+        rc |= quote ? abx_buf_add_byte(&out, '\'') : 0;
+        for (const char *p = text; *p; p++)
+            rc |= *p == '\'' ? abx_buf_add_str(&out, "'\\''") : abx_buf_add_byte(&out, (uint8_t)*p);
+        rc |= quote ? abx_buf_add_byte(&out, '\'') : 0;
         ABX_CHECK(rc == 0);
     }
     return abx_buf_take(&out);
@@ -162,7 +165,16 @@ int abx_verb_signal(abx_cli *cli, abx_error **err)
     yyjson_mut_doc *params = abx_cli_params(a->words[0], &root);
     abx_mut_str(params, root, "processId", a->words[1]);
     abx_mut_str(params, root, "signal", a->words[2]);
-    return abx_cli_call(cli, ABX_OP_PROCESS_SIGNAL, params, NULL, err);
+    if (abx_cli_call(cli, ABX_OP_PROCESS_SIGNAL, params, NULL, err) < 0)
+        return -1;
+    if (!abx_cli_json(cli))
+        return 0;
+    const char *name = abx_signal_name(abx_signal_number(a->words[2]));
+    ABX_AUTO_FREE char *whole = name ? abx_format("SIG%s", name) : abx_strdup(a->words[2]);
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "id", a->words[1]);
+    abx_mut_str(d, root, "signal", whole);
+    return abx_print_json_mut(cli, root, err);
 }
 
 /* --- wait ---------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
 #include "doors/cli/table.h"
@@ -104,6 +105,25 @@ static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
     return abx_print_buf(cli, &text, err);
 }
 
+/* Without -a: only what runs. */
+static void hide_paused(abx_cli *cli, yyjson_mut_val *list)
+{
+    size_t hidden = 0;
+    if (abx_has_flag(cli->args, ABX_FLAG_ALL))
+        return;
+    yyjson_mut_arr_iter at;
+    yyjson_mut_arr_iter_init(list, &at);
+    for (yyjson_mut_val *s; (s = yyjson_mut_arr_iter_next(&at)) != NULL;) {
+        if (abx_str_eq(yyjson_mut_get_str(yyjson_mut_obj_get(s, "state")), "paused")) {
+            (void)yyjson_mut_arr_iter_remove(&at);
+            hidden++;
+        }
+    }
+    if (hidden > 0)
+        abx_cli_note(cli, "abx: %zu paused %s not shown; -a shows %s", hidden,
+                     hidden == 1 ? "sandbox is" : "sandboxes are", hidden == 1 ? "it" : "them");
+}
+
 int abx_verb_ls(abx_cli *cli, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
@@ -112,6 +132,7 @@ int abx_verb_ls(abx_cli *cli, abx_error **err)
     int code = 0;
     if (collect(cli, d, list, &code, err) < 0)
         return -1;
+    hide_paused(cli, list);
     ABX_AUTO_JSON all = abx_json_freeze(d);
     ABX_AUTO_JSON doc =
         abx_limit_list(cli, "sandboxes", abx_json_get(yyjson_doc_get_root(all), "sandboxes"));

@@ -3,6 +3,7 @@
 
 #include "abx_build.h"
 #include "base/mem.h"
+#include "base/protocols.h"
 #include "doors/cli/print.h"
 #include "doors/cli/schema.h"
 #include "doors/cli/verbs.h"
@@ -16,7 +17,8 @@ static int print_json(abx_cli *cli, abx_error **err)
     abx_mut_str(d, root, "commit", ABX_COMMIT);
     abx_mut_str(d, root, "platform", ABX_PLATFORM);
     yyjson_mut_val *protocols = abx_mut_obj(d, root, "protocols");
-    abx_mut_int(d, protocols, "schema", 1);
+    abx_mut_int(d, protocols, "schema", ABX_PROTOCOL_SCHEMA);
+    abx_mut_str(d, protocols, "envd", ABX_PROTOCOL_ENVD);
     yyjson_mut_val *providers = abx_mut_arr(d, root, "providers");
     for (size_t i = 0; cli->adapters && cli->adapters[i]; i++)
         for (const char *const *id = cli->adapters[i]->builtin_ids; id && *id; id++)

@@ -9,8 +9,9 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/protocols.h"
 
-#define ABX_ENVD_VERSION "0.6.13" /* what we report; see docs/e2b.md for differences */
+#define ABX_ENVD_VERSION ABX_PROTOCOL_ENVD /* what we report; see docs/envd.md for differences */
 
 /* How a command's process gets its ids: with one id outside, "root" is a nested user namespace. */
 typedef struct abx_envd_user {

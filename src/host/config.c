@@ -162,7 +162,7 @@ static void set_profile(abx_config *c, const char *name, abx_source source, cons
 
 static int check_profile(const abx_config *c, abx_error **err)
 {
-    if (!c->profile)
+    if (!c->profile || c->profile_ignored)
         return 0;
     for (size_t i = 0; i < c->profile_count; i++)
         if (strcmp(c->profiles[i], c->profile) == 0)
@@ -233,6 +233,7 @@ int abx_config_open(const abx_config_options *options, abx_config **out, abx_err
     c->home = abx_strdup(options->home);
     c->env = options->env;
     c->project_ignored = options->ignore_project;
+    c->profile_ignored = options->ignore_profile;
     if (open_config(c, options, err) < 0) {
         abx_config_free(c);
         return -1;

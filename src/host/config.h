@@ -37,6 +37,8 @@ typedef struct abx_config_options {
     /* Find the project's file, but take nothing from it: for `config trust`, which must work while that
      * file sets what needs trust. */
     bool ignore_project;
+    /* A chosen profile that is in no file is no error: for the verbs that repair a configuration. */
+    bool ignore_profile;
 } abx_config_options;
 
 int abx_config_open(const abx_config_options *options, abx_config **out, abx_error **err);

@@ -28,7 +28,7 @@ struct abx_config {
     bool user_named;        /* --config FILE: it must exist, its folder is not ours */
     const char *const *env; /* borrowed */
     char *project_path;     /* or NULL */
-    bool project_trusted, project_ignored;
+    bool project_trusted, project_ignored, profile_ignored;
     char *profile, *profile_where; /* the profile in use, or NULL */
     abx_source profile_source;
     char **profiles; /* names that a file defines */

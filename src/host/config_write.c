@@ -121,10 +121,23 @@ static int change(abx_config *c, const char *key, const char *literal, abx_error
     return abx_write_atomic(target ? target : c->user_path, new.data, new.len, 0600, true, err);
 }
 
+/* A profile that no file has would stop every later command. */
+static int check_profile_value(const abx_config *c, const char *value, abx_error **err)
+{
+    for (size_t i = 0; i < c->profile_count; i++)
+        if (strcmp(c->profiles[i], value) == 0)
+            return 0;
+    ABX_AUTO_FREE char *shown = abx_printable(value);
+    abx_fail(err, ABX_ERR_USAGE, "no file has [profiles.%s]", shown);
+    return abx_hint(err, "make it first: abx config set profiles.%s.provider ID", shown);
+}
+
 int abx_config_write(abx_config *c, const char *key, const char *value, abx_error **err)
 {
     const abx_setting_row *row = row_of(key, err);
     if (!row || abx_setting_check(row, value, ABX_ERR_USAGE, key, err) < 0)
+        return -1;
+    if (strcmp(key, "profile") == 0 && check_profile_value(c, value, err) < 0)
         return -1;
     ABX_AUTO_FREE char *literal = literal_of(row, value, err);
     if (!literal || change(c, key, literal, err) < 0)

@@ -79,6 +79,19 @@ def test_a_named_file(abx, tmp_path):
     abx("ls", env={"ABX_CONFIG": str(tmp_path / "none.toml")}, code=2)
 
 
+def test_a_profile_that_is_not_there_locks_nobody_out(abx):
+    assert "profiles.work" in abx("config", "set", "profile", "work", code=2).errors
+    abx.ok("config", "set", "profiles.work.provider", "local")
+    abx.ok("config", "set", "profile", "work")
+    assert abx.ok("context", "--json").json["profile"] == "work"
+    config = abx.home / "config.toml"
+    config.write_text('profile = "gone"\n')
+    abx("ls", code=2)
+    abx.ok("config", "path")
+    abx.ok("config", "unset", "profile")
+    abx.ok("ls")
+
+
 def test_an_unknown_profile(abx):
     r = abx("context", "--profile", "nosuch")
     assert r.code in (2, 3) and "nosuch" in r.errors

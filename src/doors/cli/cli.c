@@ -118,6 +118,7 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
         abx_cli_note(cli, "warning: '%s' could be read by others; its mode is 0700 now",
                      cli->_home);
     ABX_AUTO_FREE char *cwd = getcwd(NULL, 0); /* gone: no project file */
+    abx_verb_id verb = cli->args->verb ? cli->args->verb->id : ABX_VERB_COUNT;
     abx_config_options options = {
         .home = cli->_home,
         .cwd = cwd,
@@ -125,7 +126,9 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
         .profile = abx_flag_value(cli->args, ABX_FLAG_PROFILE, NULL),
         .env = (const char *const *)environ,
         /* trust must work while the project's file sets what needs it */
-        .ignore_project = cli->args->verb && cli->args->verb->id == ABX_VERB_CONFIG_TRUST,
+        .ignore_project = verb == ABX_VERB_CONFIG_TRUST,
+        .ignore_profile = verb == ABX_VERB_CONFIG_SET || verb == ABX_VERB_CONFIG_UNSET ||
+                          verb == ABX_VERB_CONFIG_PATH,
     };
     const char *named = getenv("ABX_CONFIG");
     if (!options.file && named && named[0])

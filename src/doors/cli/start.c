@@ -42,7 +42,9 @@ static void explain(abx_cli *cli, abx_error **err)
         abx_hint(err, "the whole text is taken as the name of one program; give each word on its "
                       "own, or use a shell: sh -c '...'");
     else if ((*err)->sys_errno == ENOENT)
-        abx_hint(err, "the program is looked up in the sandbox, not on this machine");
+        abx_hint(err, strchr(a->command[0], '/')
+                          ? "the path is one inside the sandbox, not on this machine"
+                          : "it is looked up on the PATH inside the sandbox, not on this machine");
 }
 
 static void hint_input(abx_cli *cli, const abx_stdin_plan *plan, const abx_session_result *result)

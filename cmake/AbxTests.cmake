@@ -5,6 +5,7 @@
 #     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent is linked to
 #                            the adapters and what is below them, envd_serve to local and below,
 #                            tls_get to net and below
+#     tests/e2e/probe/*.c    one program of attacks by name, for the escape suite
 #     tests/bench/*.c        bench programs, linked to every area
 #     tests/fuzz/fuzz_*.c    libFuzzer targets, linked to every area
 
@@ -61,6 +62,10 @@ target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the h
 target_link_libraries(envd_serve PRIVATE abx_local)
 target_link_libraries(tls_get PRIVATE abx_net)
 abx_relocate_late(tls_get)
+file(GLOB _probe CONFIGURE_DEPENDS tests/e2e/probe/*.c)
+list(FILTER _probe EXCLUDE REGEX "/probe\\.c$")
+abx_program(tests/e2e/probe/probe.c e2e abx_flags ${ABX_LIB_seccomp})
+target_sources(probe PRIVATE ${_probe})
 
 if(ABX_BENCH)
     file(GLOB _bench CONFIGURE_DEPENDS tests/bench/*.c)

@@ -13,7 +13,9 @@ typedef struct resource_row {
 #define FREE RLIM_INFINITY
 
 static const resource_row resources[] = {
-    {RLIMIT_CORE, 0, 0, "core dumps"},
+    /* 1 and not 0: the kernel would start a host's program that core_pattern names, outside and as root, for every
+     * limit but this one. The child's filter keeps it so. */
+    {RLIMIT_CORE, 1, 1, "core dumps"},
     /* envd itself may use all that is hard; commands start with ABX_SOFT_FILES (abx_lock_child) */
     {RLIMIT_NOFILE, ABX_HARD_FILES, ABX_HARD_FILES, "open files"},
     {RLIMIT_NPROC, ABX_MAX_PROCESSES, ABX_MAX_PROCESSES, "processes"},

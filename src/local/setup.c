@@ -81,7 +81,8 @@ static const step_fn steps[] = {
     abx_enter_groups,     abx_raise_rlimits,   abx_take_inside_ids, abx_start_net, abx_mount_root,
     abx_mount_usr,        abx_mount_proc,      abx_mount_dev,       abx_mask_proc, abx_join_net,
     abx_enter_root,       abx_write_own_files, abx_set_sysctls,     abx_set_names, abx_lock_proc,
-    abx_make_root_userns, abx_set_rlimits,     keep_only,           abx_drop_caps, abx_base_filter,
+    abx_make_root_userns, abx_set_rlimits,     keep_only,           abx_drop_caps, abx_bound_exec,
+    abx_base_filter,
 };
 
 static void on_ready(void *data)

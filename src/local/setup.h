@@ -87,6 +87,7 @@ int abx_set_names(abx_setup *s);
 int abx_raise_rlimits(abx_setup *s); /* rlimits.c; those that the set-up itself needs */
 int abx_set_rlimits(abx_setup *s);
 int abx_drop_caps(abx_setup *s);   /* caps.c */
+int abx_bound_exec(abx_setup *s);  /* landlock.c */
 int abx_base_filter(abx_setup *s); /* seccomp.c */
 
 /* In a command's process between vfork and exec; async-signal-safe. data: the abx_plan. 0 or an errno. caps.c */

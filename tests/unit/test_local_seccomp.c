@@ -199,11 +199,37 @@ static int own_limits(const char *arg)
     struct rlimit r;
     if (install_base() < 0 || abx_child_filter() != 0)
         return 1;
-    if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, NULL, &r) < 0)
+    if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &r) < 0)
         return 2;
-    if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, &r, NULL) < 0)
+    r.rlim_cur = 20;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &r, NULL) < 0 ||
+        syscall(SYS_prlimit64, getpid(), RLIMIT_NOFILE, NULL, &r) < 0)
         return 3;
-    return syscall(SYS_prlimit64, getpid(), RLIMIT_CORE, NULL, &r) < 0 ? 4 : 0;
+    return r.rlim_cur == 20 ? 0 : 4;
+}
+
+/* Said to be set, and not changed: whatever way is taken. */
+static int core_limit(const char *arg)
+{
+    struct rlimit r, one = {1, 1}, none = {0, 0};
+    if (setrlimit(RLIMIT_CORE, &one) < 0 || install_base() < 0 || abx_child_filter() != 0)
+        return 1;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) < 0 ||
+        syscall(SYS_prlimit64, 0, HIGH(RLIMIT_CORE), &none, NULL) < 0 ||
+        setrlimit(RLIMIT_CORE, &none) < 0)
+        return 2;
+#ifdef SYS_setrlimit
+    if (syscall(SYS_setrlimit, HIGH(RLIMIT_CORE), &none) < 0)
+        return 3;
+#endif
+    if (syscall(SYS_prlimit64, getpid(), RLIMIT_CORE, &none, NULL) == 0)
+        return 4;
+    return syscall(SYS_prlimit64, 0, RLIMIT_CORE, NULL, &r) == 0 && r.rlim_cur == 1 ? 0 : 5;
+}
+
+static void the_limit_of_core_dumps_stays(void **state)
+{
+    assert_int_equal(kit_as_user(NULL, core_limit, ""), 0);
 }
 
 static void limits_of_ones_own_can_be_read_and_set(void **state)
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(each_row_of_the_base_filter_answers),
         cmocka_unit_test(each_row_of_both_filters_answers),
         cmocka_unit_test(limits_of_ones_own_can_be_read_and_set),
+        cmocka_unit_test(the_limit_of_core_dumps_stays),
         cmocka_unit_test(x32_and_other_architectures_end_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

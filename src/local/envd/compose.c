@@ -64,7 +64,7 @@ static int read_paths(compose *m)
 
 static int append(compose *m, const char *path)
 {
-    ABX_AUTO_FD in = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ABX_AUTO_FD in = abx__open_user(path, O_RDONLY, 0);
     uint8_t bytes[64 * 1024];
     if (in < 0)
         return -1;

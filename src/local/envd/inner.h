@@ -189,6 +189,11 @@ const char *abx__errno_text(int err, char out[96]);
  * "WHAT PATH: invalid argument". */
 int abx__path_member(abx_e2b_call *c, yyjson_val *request, const char *key, const char *what,
                      const char **out);
+/* Is this descriptor in /proc? Writing there would reach into pid 1 itself. */
+bool abx__is_proc(int fd);
+/* open for who asks from outside: not blocking, and through no door that /proc has into pid 1 itself (its descriptors,
+ * program, memory map), which a link inside may lead to: EACCES. A descriptor, or -1 with errno. */
+int abx__open_user(const char *path, int flags, mode_t mode);
 /* mkdir -p of the parents of path (or of path itself: whole), new ones 0755 and u's. 0; -1 with errno and
  * *what ("chown", "mkdir") and the path it failed at in at. */
 int abx__make_parents(const abx_envd *e, const char *path, bool whole, const abx__user *u,
@@ -433,8 +438,6 @@ void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, 
 int abx__put_write(void *file, const uint8_t *bytes, size_t n);
 void abx__put_close(void *file, bool whole, abx_e2b_put_done done, void *arg);
 void abx__rpc_compose(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
-/* Is this descriptor in /proc? Writing there would reach into pid 1 itself. */
-bool abx__is_proc(int fd);
 
 /* --- metrics.c ------------------------------------------------------------------------------------------------------ */
 void abx__rpc_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q);

@@ -3,21 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/id.h"
-
-bool abx__is_proc(int fd)
-{
-    struct statfs fs;
-    return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-}
 
 static int status_of(int err)
 {
@@ -53,7 +45,7 @@ void abx__get_open(void *data, abx_e2b_get *g, const char *path, const char *use
     } else if (f.status == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
         abx_e2b_fault_set(&f, 400, "path '%s' is not a regular file", path);
     } else if (f.status == 0) {
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = abx__open_user(path, O_RDONLY, 0);
         if (fd < 0 || fstat(fd, &st) < 0)
             abx_e2b_fault_set(&f, 500, "error opening file: open %s: %s", path,
                               abx__errno_text(errno, text));
@@ -201,7 +193,7 @@ static int open_target(upload *u, bool whole)
         return -1;
     }
     if (u->fd < 0)
-        u->fd = open(u->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        u->fd = abx__open_user(u->path, O_WRONLY | O_CREAT, 0666);
     if (u->fd < 0 || fstat(u->fd, &st) < 0) {
         abx_e2b_fault_set(&u->fault, status_of(errno), "error opening file: open %s: %s", u->path,
                           abx__errno_text(errno, text));

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -104,6 +105,22 @@ static int add_plain(scmp_filter_ctx ctx, uint32_t arch, const plain_rule *rule)
     return 0;
 }
 
+/* The limit of core dumps stays as it is (rlimits.c). Programs that forbid themselves to dump are told that it worked,
+ * which is true. */
+static int add_core_rules(scmp_filter_ctx ctx, uint32_t arch)
+{
+    struct scmp_arg_cmp set[] = {SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE)};
+    struct scmp_arg_cmp own[] = {SCMP_CMP64(0, SCMP_CMP_EQ, 0),
+                                 SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE),
+                                 SCMP_CMP64(2, SCMP_CMP_NE, 0)};
+    int nr, rc = 0;
+    if (rule_number(arch, "setrlimit", &nr))
+        rc = seccomp_rule_add_exact_array(ctx, SCMP_ACT_ERRNO(0), nr, 1, set);
+    if (rc == 0 && rule_number(arch, "prlimit64", &nr))
+        rc = seccomp_rule_add_exact_array(ctx, SCMP_ACT_ERRNO(0), nr, 3, own);
+    return rc;
+}
+
 static int add_child_rules(scmp_filter_ctx ctx, uint32_t arch)
 {
     for (size_t i = 0; i < COUNT(masked_rules); i++) {
@@ -116,6 +133,8 @@ static int add_child_rules(scmp_filter_ctx ctx, uint32_t arch)
         if (rc < 0)
             return rc;
     }
+    if (add_core_rules(ctx, arch) < 0)
+        return -EINVAL;
     /* Limits of others: a new limit for a pid that is not 0. */
     int nr;
     struct scmp_arg_cmp cmp[] = {SCMP_CMP64(0, SCMP_CMP_NE, 0), SCMP_CMP64(2, SCMP_CMP_NE, 0)};

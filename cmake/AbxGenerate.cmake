@@ -1,6 +1,7 @@
 # Headers made during the build, in build/PRESET/generated:
 #     abx_build.h      ABX_VERSION, ABX_COMMIT, ABX_PLATFORM
 #     licenses.h/.c    the licence texts of all that is linked in, compressed
+#     conformance.h/.c the cases of the conformance suite, compressed
 #     seccomp_table.h  the sandbox's system call filter, made by src/local/gen
 set(ABX_GENERATED ${CMAKE_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${ABX_GENERATED})
@@ -15,6 +16,7 @@ add_custom_target(abx_generated)
 add_dependencies(abx_generated abx_build_header)
 
 include(AbxLicenses)
+include(AbxConformance)
 
 file(GLOB _gen CONFIGURE_DEPENDS src/local/gen/*.c)
 if(_gen)

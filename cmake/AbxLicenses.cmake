@@ -40,7 +40,7 @@ endforeach()
 configure_file(cmake/licenses.h ${ABX_GENERATED}/licenses.h COPYONLY)
 add_custom_command(OUTPUT ${ABX_GENERATED}/licenses.c
     COMMAND ${CMAKE_COMMAND} -DDIR=${ABX_LICENSE_DIR} "-DNAMES=${_names}" -DOUT=${ABX_GENERATED}/licenses.c
-        -DTEMPLATE=${CMAKE_SOURCE_DIR}/cmake/licenses.c.in -P ${CMAKE_SOURCE_DIR}/cmake/licenses.cmake
-    DEPENDS ${_files} cmake/licenses.c.in cmake/licenses.cmake VERBATIM)
+        -P ${CMAKE_SOURCE_DIR}/cmake/licenses.cmake
+    DEPENDS ${_files} cmake/licenses.cmake cmake/pack.cmake cmake/packed.c.in VERBATIM)
 add_library(abx_licenses STATIC ${ABX_GENERATED}/licenses.c)
 target_link_libraries(abx_licenses PRIVATE abx_flags abx_deps)

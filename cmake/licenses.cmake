@@ -1,18 +1,9 @@
-# cmake -DDIR= -DNAMES= -DTEMPLATE= -DOUT= -P: packs DIR/NAME.txt of all NAMES into a C file.
+# cmake -DDIR= -DNAMES= -DOUT= -P: packs DIR/NAME.txt of all NAMES into a C file.
+include(${CMAKE_CURRENT_LIST_DIR}/pack.cmake)
 set(all ${OUT}.txt)
 file(WRITE ${all} "")
 foreach(name IN LISTS NAMES)
     file(READ ${DIR}/${name}.txt text)
     file(APPEND ${all} "==== ${name} ====\n\n${text}\n")
 endforeach()
-file(SIZE ${all} SIZE)
-execute_process(COMMAND gzip -9nc ${all} OUTPUT_FILE ${all}.gz RESULT_VARIABLE rc)
-if(NOT rc EQUAL 0)
-    message(FATAL_ERROR "gzip failed on the licence texts")
-endif()
-file(READ ${all}.gz hex HEX)
-string(REGEX REPLACE "(..)" "0x\\1," BYTES "${hex}")
-string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)"
-    "\\1\n" BYTES "${BYTES}")
-configure_file(${TEMPLATE} ${OUT} @ONLY)
-file(REMOVE ${all} ${all}.gz)
+pack(licenses ${all} ${OUT})

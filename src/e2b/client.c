@@ -63,20 +63,33 @@ static void on_http_closed(void *data)
     client_free(c);
 }
 
+/* End all that runs, each call with an error like this one (taken over). */
+static void fail_jobs(abx_envd_client *c, abx_error *why)
+{
+    while (c->jobs) {
+        abx__envd_job *job = c->jobs;
+        c->jobs = job->next;
+        abx__envd_job_fail(job, abx_error_copy(why));
+        job->client = NULL;
+        job->at = NULL;
+        job->next = NULL;
+    }
+    abx_error_free(why);
+}
+
+void abx_envd_client_gone(abx_envd_client *c)
+{
+    fail_jobs(c, abx_error_new(ABX_ERR_SANDBOX_ENDED, "sandbox '%s' ended while the call ran",
+                               c->sandbox_id));
+}
+
 void abx_envd_client_close(abx_envd_client *c, void (*cb)(void *data), void *data)
 {
     ABX_CHECK(!c->closing);
     c->closing = true;
     c->close_cb = cb;
     c->close_data = data;
-    while (c->jobs) {
-        abx__envd_job *job = c->jobs;
-        c->jobs = job->next;
-        abx__envd_job_fail(job, abx_error_new(ABX_ERR_CANCELLED, "the client was closed"));
-        job->client = NULL;
-        job->at = NULL;
-        job->next = NULL;
-    }
+    fail_jobs(c, abx_error_new(ABX_ERR_CANCELLED, "the client was closed"));
     abx_http_close(c->http, on_http_closed, c);
 }
 

@@ -34,6 +34,8 @@ typedef struct abx_envd_client_options {
 
 int abx_envd_client_open(const abx_envd_client_options *options, abx_envd_client **out,
                          abx_error **err);
+/* The sandbox is being ended by our own side: the calls that run end with SANDBOX_ENDED. */
+void abx_envd_client_gone(abx_envd_client *client);
 /* Cancel what runs, then cb(data) on the loop. cb may be NULL. */
 void abx_envd_client_close(abx_envd_client *client, void (*cb)(void *data), void *data);
 /* Run a process.*, fs.* or pty.* call. 0: the call will end; -1: *err, not started. */

@@ -207,7 +207,9 @@ int abx_exchange_write(abx_exchange *x, const void *bytes, size_t n)
     char size[24];
 
     ABX_CHECK(x->head_sent);
-    if (x->ended || x->no_body || c->dead || n == 0)
+    if (c->dead)
+        return 0; /* nobody is there: on_close comes next */
+    if (x->ended || x->no_body || n == 0)
         return 1;
     if (x->out_left >= 0) {
         /* More than was announced would be taken for the next answer. */

@@ -108,7 +108,8 @@ void abx_exchange_collect(abx_exchange *x, size_t max_bytes,
  * Date are the server's own. Once an exchange. */
 void abx_exchange_head(abx_exchange *x, int status, const char *const *headers, size_t count,
                        int64_t length);
-/* Bytes of the body (copied). Returns 1: go on; 0: over 256 KiB wait, hold until on_writable. */
+/* Bytes of the body (copied). Returns 1: go on; 0: over 256 KiB wait, hold until on_writable; or the peer is gone, and
+ * on_close comes. */
 int abx_exchange_write(abx_exchange *x, const void *bytes, size_t n);
 size_t abx_exchange_pending(const abx_exchange *x); /* bytes that wait for the peer */
 void abx_exchange_end(abx_exchange *x);

@@ -130,6 +130,21 @@ static int check_cmd(const abx_op_row *row, yyjson_val *params, abx_error **err)
     return 0;
 }
 
+/* An empty path means the user's home, which nobody wants to move or remove by leaving something out. */
+static int check_paths(const abx_op_row *row, yyjson_val *params, abx_error **err)
+{
+    static const char *const names[] = {"path", "from", "to"};
+    if (row->id != ABX_OP_FS_REMOVE && row->id != ABX_OP_FS_RENAME)
+        return 0;
+    for (size_t i = 0; i < ABX_COUNT(names); i++) {
+        const char *path = abx_json_str(params, names[i], NULL);
+        if (path && !path[0])
+            return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s is empty", names[i],
+                            row->method);
+    }
+    return 0;
+}
+
 int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err)
 {
     if (!yyjson_is_obj(params))
@@ -146,5 +161,5 @@ int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **e
         if (rows[i].op == row->id && rows[i].required && !abx_json_get(params, rows[i].name))
             return abx_fail(err, ABX_ERR_USAGE, "%s needs the parameter '%s'", row->method,
                             rows[i].name);
-    return check_cmd(row, params, err);
+    return check_cmd(row, params, err) < 0 ? -1 : check_paths(row, params, err);
 }

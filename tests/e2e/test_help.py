@@ -33,6 +33,7 @@ VERBS = {
     "kill": ["rm", "delete"],
     "gc": [],
     "doctor": [],
+    "provider test": [],
     "config list": [],
     "config get": [],
     "config set": [],

@@ -158,6 +158,8 @@ static void command_has_a_first_word(void **state)
     refuse("process.start", "{\"sandboxId\":\"a\",\"cmd\":[\"x\",1]}", "argv", NULL);
     accept("pty.open", "{\"sandboxId\":\"a\"}");
     refuse("pty.open", "{\"sandboxId\":\"a\",\"cmd\":[]}", "empty", NULL);
+    refuse("fs.remove", "{\"sandboxId\":\"a\",\"path\":\"\"}", "empty", NULL);
+    refuse("fs.rename", "{\"sandboxId\":\"a\",\"from\":\"x\",\"to\":\"\"}", "empty", NULL);
 }
 
 static void numbers_may_have_a_fraction(void **state)

@@ -114,8 +114,10 @@ static void on_killed(void *data, const abx_error *err)
 static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
 {
     local_box *box = local_box_find(p, id);
-    if (box)
+    if (box) {
+        abx_envd_client_gone(box->client);
         local_box_close(box, NULL, NULL);
+    }
     pending *w = wait_for(p, call, id);
     if (abx_local_kill(p->local, id, on_killed, w, err) < 0) {
         free_pending(w);

@@ -17,11 +17,21 @@ static int status_of(int err)
 }
 
 /* --- down --------------------------------------------------------------------------------------------------- */
+enum {
+    READS_A_TURN = 32
+}; /* then others have theirs: a reader that keeps up would never be without room */
+
 typedef struct download {
     abx_e2b_get *get;
     int fd;
     int64_t at, left; /* left -1: until the end */
+    uv_timer_t next_turn;
 } download;
+
+static void on_next_turn(uv_timer_t *timer)
+{
+    abx__get_more(timer->data);
+}
 
 void abx__get_open(void *data, abx_e2b_get *g, const char *path, const char *user, bool live)
 {
@@ -59,6 +69,8 @@ void abx__get_open(void *data, abx_e2b_get *g, const char *path, const char *use
     download *d = ABX_NEW(download);
     d->get = g;
     d->fd = fd;
+    ABX_CHECK(uv_timer_init(e->loop, &d->next_turn) == 0);
+    d->next_turn.data = d;
     bool until_end = live && S_ISREG(st.st_mode) && st.st_size == 0 && abx__is_proc(fd);
     abx_e2b_file_info info = {.size = until_end             ? -1
                                       : S_ISREG(st.st_mode) ? st.st_size
@@ -80,7 +92,11 @@ void abx__get_more(void *file)
 {
     download *d = file;
     uint8_t bytes[64 * 1024];
-    while (d->left != 0) {
+    for (int reads = 0; d->left != 0;) {
+        if (reads++ == READS_A_TURN) {
+            uv_timer_start(&d->next_turn, on_next_turn, 0, 0);
+            return;
+        }
         size_t want = sizeof(bytes);
         if (d->left > 0 && (uint64_t)d->left < want)
             want = (size_t)d->left;
@@ -102,11 +118,16 @@ void abx__get_more(void *file)
     abx_e2b_get_end(d->get);
 }
 
+static void on_download_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
 void abx__get_close(void *file)
 {
     download *d = file;
     close(d->fd);
-    free(d);
+    uv_close((uv_handle_t *)&d->next_turn, on_download_closed);
 }
 
 /* --- up --------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,15 @@
+# cmake -DDIR= -DOUT= -P: packs DIR/suite.json and the files of DIR/cases into a C file, as one JSON document
+# {"suite": …, "files": […]}.
+include(${CMAKE_CURRENT_LIST_DIR}/pack.cmake)
+set(all ${OUT}.txt)
+file(READ ${DIR}/suite.json text)
+file(WRITE ${all} "{\"suite\":${text},\"files\":[")
+file(GLOB files ${DIR}/cases/*.json)
+set(separator "")
+foreach(name IN LISTS files)
+    file(READ ${name} text)
+    file(APPEND ${all} "${separator}${text}")
+    set(separator ",")
+endforeach()
+file(APPEND ${all} "]}\n")
+pack(conformance ${all} ${OUT})

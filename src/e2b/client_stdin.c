@@ -31,7 +31,19 @@ static void on_closed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
         abx__envd_job_end(job, NULL);
 }
 
-static int close_stdin(abx__envd_job *job, const char *id, abx_error **err)
+/* After the last bytes: a process that has read them and ended has no input left to close. */
+static void on_closed_after(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    if (err && err->id == ABX_ERR_PROCESS_NOT_FOUND) {
+        abx_error_free(err);
+        err = NULL;
+    }
+    on_closed(job, answer, err);
+}
+
+static int close_stdin(abx__envd_job *job, const char *id,
+                       void (*done)(abx__envd_job *job, yyjson_val *answer, abx_error *err),
+                       abx_error **err)
 {
     static const abx__envd_unary unary = {
         .path = "/process.Process/CloseStdin",
@@ -46,12 +58,12 @@ static int close_stdin(abx__envd_job *job, const char *id, abx_error **err)
         return -1;
     if (job->client->abx)
         abx_mut_bool(d, root, "abx", true);
-    return abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_closed, err);
+    return abx__envd_unary_start(job, &unary, ABX_TAKE(d), done, err);
 }
 
 static int close_start(abx__envd_job *job, abx_error **err)
 {
-    return close_stdin(job, abx__envd_param(job, "processId"), err);
+    return close_stdin(job, abx__envd_param(job, "processId"), on_closed, err);
 }
 
 static void all_sent(abx__envd_job *job)
@@ -60,7 +72,7 @@ static void all_sent(abx__envd_job *job)
     abx_error *err = NULL;
     if (!in->close_after)
         abx__envd_job_end(job, NULL);
-    else if (close_stdin(job, in->id, &err) < 0)
+    else if (close_stdin(job, in->id, on_closed_after, &err) < 0)
         abx__envd_job_fail(job, err);
 }
 

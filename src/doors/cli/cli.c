@@ -70,9 +70,9 @@ void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *
     cli->no_input =
         abx_has_flag(args, ABX_FLAG_NO_INPUT) || env_is_set("ABX_NO_INPUT") || env_is_set("CI");
     uint64_t wait = abx_flag_number(args, ABX_FLAG_WAIT_TIMEOUT, ABX_FOREVER);
-    /* gc and sync have a dry run of their own */
+    /* these have a dry run of their own */
     cli->dry_run = abx_has_flag(args, ABX_FLAG_DRY_RUN) &&
-                   !(args->verb && abx_in_list("gc sync", args->verb->name, ' '));
+                   !(args->verb && abx_in_list("gc,sync,provider test", args->verb->name, ','));
     cli->deadline = wait == ABX_FOREVER ? ABX_FOREVER : abx_now_mono_ms() + wait;
     cli->log = (abx_log){log_level(cli->verbose), write_log, NULL};
 }

@@ -30,6 +30,7 @@ abx_license(openssl ${_doc}/libssl-dev/copyright /usr/share/licenses/openssl/LIC
 abx_license(tomlplusplus ${_doc}/libtomlplusplus-dev/copyright /usr/share/licenses/tomlplusplus/LICENSE)
 abx_license(wslay ${_src}/wslay-sys/vendor/COPYING)
 abx_license(yyjson ${_src}/yyjson-sys/yyjson/LICENSE)
+abx_license(zstd ${_doc}/libzstd-dev/copyright /usr/share/licenses/zstd/LICENSE)
 abx_license(zlib ${_src}/libz-sys/src/zlib/LICENSE)
 
 get_property(_names GLOBAL PROPERTY ABX_LICENSES)

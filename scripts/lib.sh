@@ -20,7 +20,7 @@ die() {
 
 # What every build needs.
 build_packages=(build-essential cmake ninja-build git ca-certificates libssl-dev libseccomp-dev
-    libarchive-dev libtomlplusplus-dev)
+    libarchive-dev libzstd-dev libtomlplusplus-dev)
 fuzz_packages=(clang libclang-rt-14-dev)
 
 is_debian() {
@@ -103,7 +103,7 @@ need_tools() {
         command -v "$tool" >/dev/null || lacking+=("$tool")
     done
     has_cargo || lacking+=("cargo 1.85 or newer")
-    for lib in ssl crypto seccomp archive; do
+    for lib in ssl crypto seccomp archive zstd; do
         [[ $(cc -print-file-name="lib$lib.a" 2>/dev/null) == /* ]] || lacking+=("lib$lib.a (static, position-independent)")
     done
     echo '#include <toml++/toml.h>' | c++ -std=c++17 -fsyntax-only -xc++ - 2>/dev/null ||

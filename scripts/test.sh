@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$root"
 
 test_packages=("${fuzz_packages[@]}" clang-tidy clang-format libcmocka-dev python3 python3-pytest
-    bubblewrap uidmap procps shellcheck zsh fish bash-completion)
+    bubblewrap busybox-static uidmap procps shellcheck zstd zsh fish bash-completion)
 fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
 results=$root/build/test
 python=/usr/bin/python3

@@ -19,6 +19,7 @@
 #include "local/skeleton.h"
 #include "local/slots.h"
 #include "local/state.h"
+#include "local/template/store.h"
 #include "local/trash.h"
 
 #define TIDY_LOOKS 256u /* sandboxes looked at by one command */
@@ -158,6 +159,12 @@ yyjson_doc *abx_local_gc(abx_local *local, bool dry, abx_error **err)
     for (int i = abx_cgroup_sweep(&map, dry); i > 0; i--)
         note(&s, "cgroup", "control group of a sandbox that is gone");
     abx_cgroup_map_clear(&map);
+    abx_store store;
+    if (abx_store_open(local, false, &store, NULL) == 0) {
+        for (int i = abx_store_sweep(&store, dry); i > 0; i--)
+            note(&s, "layer", "layer or template that nothing uses");
+        abx_store_close(&store);
+    }
     int skeletons = abx_skeleton_sweep(local, s.used, s.used_count, dry);
     for (int i = 0; i < skeletons; i++)
         note(&s, "skeleton", "skeleton of an older state of the host");

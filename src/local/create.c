@@ -20,6 +20,7 @@
 #include "local/skeleton.h"
 #include "local/slots.h"
 #include "local/starter.h"
+#include "local/template/stack.h"
 #include "local/trash.h"
 
 #define SETUP_LIMIT_MS 30000u
@@ -52,12 +53,13 @@ typedef struct creation {
     abx_error *error; /* why it failed, once it did */
 } creation;
 
-static const abx_layers no_layers = {-1, -1, false};
+static const abx_layers no_layers = {-1, -1, -1, false};
 
 static void close_layers(creation *c)
 {
     abx_close_fd(&c->layers.skeleton);
     abx_close_fd(&c->layers.usr);
+    abx_close_fd(&c->layers.layers);
 }
 
 static void creation_free(creation *c)
@@ -171,6 +173,24 @@ static void note_state(creation *c)
     s->copied_root = p->copied_root;
     s->plain_usr = !p->usr_overlay;
     s->metadata = c->metadata ? abx_json_copy(c->metadata) : NULL;
+    s->origin = p->stack ? abx_json_copy(yyjson_doc_get_root(p->stack->origin)) : NULL;
+}
+
+/* A root without an overlay. */
+static int copy_root(creation *c, uid_t shift, abx_error **err)
+{
+    abx_plan *p = c->plan;
+    if (!p->stack)
+        return abx_skeleton_copy(c->local, p->digest, c->folder.fd, shift, err);
+    if ((p->stack->on_host && !p->stack->flat) || p->ids == ABX_IDS_RANGE)
+        return abx_fail(err, ABX_ERR_ISOLATION, "layer 'overlay' is refused: it is needed for %s",
+                        p->stack->on_host ? "this snapshot" : "a template with a range of ids");
+    abx_store store;
+    if (abx_store_open(c->local, false, &store, err) < 0)
+        return -1;
+    int rc = abx_stack_copy(&store, p->stack, c->folder.fd, shift, err);
+    abx_store_close(&store);
+    return rc;
 }
 
 static int make_folder(creation *c, abx_error **err)
@@ -188,8 +208,8 @@ static int make_folder(creation *c, abx_error **err)
         return -1;
     if (p->copied_root) {
         uid_t shift = p->ids == ABX_IDS_SLOT ? p->outer_uid - ABX_INSIDE_UID : 0;
-        p->usr_overlay = false;
-        if (abx_skeleton_copy(c->local, p->digest, c->folder.fd, shift, err) < 0)
+        p->usr_overlay = !abx_plan_on_host(p);
+        if (copy_root(c, shift, err) < 0)
             return -1;
     }
     return abx_folder_fill(&c->folder, p, err);
@@ -226,6 +246,9 @@ static int start_process(creation *c, abx_error **err)
     ABX_AUTO_FD theirs = ends[1];
     ABX_AUTO_FD place =
         c->plan->upper ? open(c->plan->upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    ABX_AUTO_FREE char *layers = c->plan->stack && c->plan->ids != ABX_IDS_SLOT
+                                     ? abx_format("%s/layers", c->local->base)
+                                     : NULL;
     ABX_AUTO_FREE char *skeleton =
         c->plan->upper ? abx_format("%s/skeleton/%s", c->local->base, c->plan->digest) : NULL;
     abx_setup s = {
@@ -238,6 +261,8 @@ static int start_process(creation *c, abx_error **err)
         .skeleton = -1,
         .skeleton_path = skeleton,
         .usr = -1,
+        .layers = -1,
+        .layers_path = layers,
         .root_userns = -1,
         .groups = &c->groups,
     };
@@ -280,15 +305,20 @@ static int map_ids(creation *c, abx_error **err)
 
 static int begin_steps(creation *c, abx_error **err)
 {
-    c->skeleton_lock = abx_skeleton_use(c->local, c->plan, err);
-    if (c->skeleton_lock < 0 || make_folder(c, err) < 0 || make_groups(c, err) < 0 ||
+    bool on_host = abx_plan_on_host(c->plan);
+    if (on_host)
+        c->skeleton_lock = abx_skeleton_use(c->local, c->plan, err);
+    if ((on_host && c->skeleton_lock < 0) || make_folder(c, err) < 0 || make_groups(c, err) < 0 ||
         start_process(c, err) < 0)
         return -1;
     int rc = map_ids(c, err);
     if (rc != 0)
         return rc;
     note_state(c);
-    return abx_state_begin(c->folder.fd, &c->state, err);
+    if (abx_state_begin(c->folder.fd, &c->state, err) < 0)
+        return -1;
+    abx_close_fd(&c->plan->stack_lock); /* from now on the state says what is used */
+    return 0;
 }
 
 /* 0: pid 1 is on its way. 1: the machine has no layers for this, the skeleton must be copied. -1 and *err. The modes of

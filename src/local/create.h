@@ -30,11 +30,11 @@ pid_t abx_clone(abx_setup *setup, abx_plan *plan, int *pidfd, abx_error **err);
 int abx_write_maps(pid_t pid, const abx_plan *plan, abx_error **err);
 /* Clones for a root caller's sandbox; -1: none. */
 typedef struct abx_layers {
-    int skeleton, usr;
+    int skeleton, usr, layers;
     bool plain_usr; /* usr has no mapped ids: the host's file system cannot */
 } abx_layers;
-/* Clones of the skeleton and of /usr with the ids of pid's namespace. Not even the skeleton: returns 1 (it must be
- * copied). */
+/* Clones of the skeleton, of /usr and of the store of layers, as far as the plan needs them, with the ids of pid's namespace. Not
+ * even the skeleton, or not the layers: returns 1 (they must be copied). */
 int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, abx_layers *out,
                         abx_error **err);
 /* Let the new process go on, with the clones. */

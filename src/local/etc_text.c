@@ -148,15 +148,30 @@ static int write_zone(int etc, const char *host, abx_error **err)
     return write_text(etc, "timezone", text, 0644, err);
 }
 
+/* What every sandbox has for itself, whatever it is made from. */
+static int write_own_links(int etc, abx_error **err)
+{
+    if (write_link(etc, "mtab", "/proc/self/mounts", err) < 0 ||
+        write_link(etc, "hosts", "/run/abx/hosts", err) < 0 ||
+        write_link(etc, "hostname", "/run/abx/hostname", err) < 0)
+        return -1;
+    return write_link(etc, "machine-id", "/run/abx/machine-id", err);
+}
+
+int abx_etc_own(int root, abx_error **err)
+{
+    ABX_AUTO_FD etc = openat(root, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (etc < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot open '/etc'");
+    return write_own_links(etc, err) < 0 ? -1 : write_text(etc, "resolv.conf", "", 0644, err);
+}
+
 int abx_etc_write(int etc, const char *host, abx_ids ids, abx_error **err)
 {
     for (size_t i = 0; i < ABX_COUNT(texts); i++)
         if (write_text(etc, texts[i].name, texts[i].text, 0644, err) < 0)
             return -1;
-    if (write_link(etc, "mtab", "/proc/self/mounts", err) < 0 ||
-        write_link(etc, "hosts", "/run/abx/hosts", err) < 0 ||
-        write_link(etc, "hostname", "/run/abx/hostname", err) < 0 ||
-        write_link(etc, "machine-id", "/run/abx/machine-id", err) < 0 ||
+    if (write_own_links(etc, err) < 0 ||
         write_link(etc, "os-release", "../usr/lib/os-release", err) < 0 ||
         write_zone(etc, host, err) < 0)
         return -1;

@@ -95,6 +95,19 @@ static void add_life(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
     abx_mut_str(d, o, "onTimeout", s->pause_on_limit ? "pause" : "kill");
 }
 
+/* What it was made from, and what that says of its commands. */
+static void add_origin(yyjson_mut_doc *d, yyjson_mut_val *o, yyjson_val *origin)
+{
+    yyjson_val *config = abx_json_get(origin, "config");
+    const char *name = abx_json_str(origin, "name", NULL),
+               *id = abx_json_str(origin, "templateId", NULL);
+    abx_mut_str(d, o, "template", name ? name : id ? id : "host");
+    abx_mut_str(d, o, "templateId", id);
+    abx_mut_str(d, o, "snapshot", abx_json_str(origin, "snapshot", NULL));
+    if (abx_json_get(config, "command"))
+        abx_mut_val(d, o, "command", abx_json_get(config, "command"));
+}
+
 yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
 {
     yyjson_mut_val *o = yyjson_mut_obj(d);
@@ -103,7 +116,7 @@ yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
     abx_mut_str(d, o, "provider", "local");
     abx_mut_str(d, o, "name", s->name);
     abx_mut_str(d, o, "state", s->paused ? "paused" : "running");
-    abx_mut_str(d, o, "template", "host");
+    add_origin(d, o, s->origin ? yyjson_doc_get_root(s->origin) : NULL);
     abx_format_rfc3339(s->created_wall_ms, text);
     abx_mut_str(d, o, "createdAt", text);
     add_life(d, o, s);

@@ -8,6 +8,7 @@
  * Files, below HOME/local (HOME: abx_home_open):
  *   sandboxes/ID/   state.json  lock  s (socket)  up wk (layers)
  *   skeleton/DIGEST lower layer of every sandbox of template "host"
+ *   layers/ templates/ snapshots/   see template/store.h
  *   pool/           folders prepared for the next sandboxes
  *   trash/          what is being removed
  * Root's id slots are one register for the machine: /run/abx/slots/K.
@@ -64,9 +65,11 @@ typedef struct abx_local_spec {
     uint64_t timeout_ms;         /* ABX_FOREVER: none */
     uint64_t idle_ms;            /* 0: none */
     bool pause_on_limit;         /* at the end of either: pause instead of ending */
-    const char *network;         /* NULL or "none" (this part of the work knows no other) */
-    bool with_root;              /* an id range is wanted (ordinary user: newuidmap) */
-    const char *const *weaker;   /* layers that may be missing: "proc", "net", "seccomp", … */
+    const char *template_name; /* name or id of a template; NULL or "host": the host's own system */
+    const char *snapshot;      /* id or name of a snapshot; NULL: none. At most one of the two */
+    const char *network;       /* NULL or "none" (this part of the work knows no other) */
+    bool with_root;            /* an id range is wanted (ordinary user: newuidmap) */
+    const char *const *weaker; /* layers that may be missing: "proc", "net", "seccomp", … */
     size_t weaker_count;
     bool tied; /* ends with the creator: pid 1 exits when the first connection ends */
     abx_local_sizes sizes;
@@ -98,6 +101,32 @@ int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **e
 
 /* The access token of a sandbox's envd; owned by the caller. NULL and *err. Never logged or shown. */
 char *abx_local_token(abx_local *local, const char *id, abx_error **err);
+
+/* --- templates and snapshots --------------------------------------------------------------------------- */
+/* {"templates":[…]}, the object of one (name or id), {"snapshots":[…]}. NULL and *err (TEMPLATE_NOT_FOUND). */
+yyjson_doc *abx_local_template_list(abx_local *local, abx_error **err);
+yyjson_doc *abx_local_template_info(abx_local *local, const char *word, abx_error **err);
+yyjson_doc *abx_local_snapshot_list(abx_local *local, abx_error **err);
+/* Must the template be prepared for sandboxes of this caller first (job "template_prepare")? 1, 0, -1 and *err. */
+int abx_local_template_missing(abx_local *local, const char *word, bool with_root, abx_error **err);
+
+/* Work that takes its time, in a process of its own (template/work.h). */
+typedef struct abx_local_job abx_local_job;
+typedef struct abx_local_job_options {
+    /* "template_add" {name, source}, "template_prepare" {template}, "template_remove" {template}, "snapshot_create" {sandboxId,
+     * name}, "snapshot_remove" {snapshotId} */
+    const char *job;
+    yyjson_val *params; /* copied */
+    bool with_root;     /* an id range is wanted */
+    /* {"layer","layers","bytes"} now and then; NULL allowed. */
+    void (*on_event)(void *data, yyjson_val *event);
+    /* The end, once, on the loop: exactly one of result and err is not NULL, both borrowed. */
+    void (*on_done)(void *data, yyjson_val *result, const abx_error *err);
+    void *data;
+} abx_local_job_options;
+int abx_local_job_start(abx_local *local, const abx_local_job_options *options, abx_local_job **out,
+                        abx_error **err);
+void abx_local_job_cancel(abx_local_job *job); /* on_done still comes, with CANCELLED */
 
 /* Clear what dead sandboxes and killed commands left. {"removed":[{"id","what"}…]}; dry: only say. */
 yyjson_doc *abx_local_gc(abx_local *local, bool dry, abx_error **err);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,8 +16,7 @@
 #include "local/skeleton.h"
 #include "local/sys_mount.h"
 
-/* Attach a detached mount, sent by the creator, at `at`. */
-static int attach(int fd, const char *at)
+int abx_attach(int fd, const char *at)
 {
     return (int)syscall(SYS_move_mount, fd, "", AT_FDCWD, at, ABX_MOVE_MOUNT_F_EMPTY_PATH);
 }
@@ -33,9 +33,9 @@ static int set_flags(const char *at, uint64_t flags, unsigned recursive)
 }
 
 /* volatile: no sync at the end, for a layer that never outlives its mount; absent before 5.10. */
-static int overlay(const char *lower, const char *at)
+int abx_mount_overlay(const char *lower, const char *at)
 {
-    char options[512];
+    char options[4096]; /* a page is all that the kernel takes */
     int n = snprintf(options, sizeof(options),
                      "lowerdir=%s,upperdir=up,workdir=wk,userxattr,volatile", lower);
     if (n < 0 || (size_t)n >= sizeof(options)) {
@@ -63,9 +63,9 @@ int abx_bind_read_only(const char *from, const char *at)
 static int reach_skeleton(abx_setup *s)
 {
     if (s->skeleton >= 0) {
-        if (attach(s->skeleton, "/usr") < 0)
+        if (abx_attach(s->skeleton, "/usr") < 0)
             return abx_refused(s, ABX_LAYER_OVERLAY, "move_mount of the skeleton");
-        if (s->usr >= 0 && !s->plain_usr && attach(s->usr, "/usr/l") < 0)
+        if (s->usr >= 0 && !s->plain_usr && abx_attach(s->usr, "/usr/l") < 0)
             return abx_refused(s, ABX_LAYER_USR, "move_mount of '/usr'");
     } else if (s->skeleton_path && bind_one(s->skeleton_path, "k") < 0) {
         return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the skeleton");
@@ -73,20 +73,32 @@ static int reach_skeleton(abx_setup *s)
     return 0;
 }
 
+/* The layers of a snapshot lie between what is private and the skeleton. */
+static int overlay_over(abx_setup *s, const char *lower, const char *at)
+{
+    if (!s->plan->stack)
+        return abx_mount_overlay(lower, at);
+    char *all = abx_stack_option(s, lower);
+    int rc = all ? abx_mount_overlay(all, at) : -1, e = errno;
+    free(all);
+    errno = e;
+    return rc;
+}
+
 /* One overlay of the skeleton over the host's /usr; the new root is a part of it. A host whose /usr has file
  * systems of its own below cannot be laid under: then /usr/local begins empty. */
 static int mount_layers(abx_setup *s)
 {
     const char *k = s->plan->skeleton;
-    char lower[160], m[80], root[96];
+    char own[160], m[80], root[96];
     const char *usr = s->skeleton < 0 ? "/usr" : s->usr >= 0 && !s->plain_usr ? "/usr/l" : NULL;
     snprintf(m, sizeof(m), "%s/m", k);
     snprintf(root, sizeof(root), "%s/m/.abx", k);
-    snprintf(lower, sizeof(lower), "%s/usr%s%s", k, usr ? ":" : "", usr ? usr : "");
-    int rc = overlay(lower, m);
+    snprintf(own, sizeof(own), "%s/usr%s%s", k, usr ? ":" : "", usr ? usr : "");
+    int rc = overlay_over(s, own, m);
     if (rc < 0 && usr && errno == EINVAL) {
-        snprintf(lower, sizeof(lower), "%s/usr", k);
-        rc = overlay(lower, m);
+        snprintf(own, sizeof(own), "%s/usr", k);
+        rc = overlay_over(s, own, m);
     }
     if (rc < 0)
         return abx_refused(s, ABX_LAYER_OVERLAY, "overlay mount");
@@ -108,7 +120,9 @@ int abx_mount_root(abx_setup *s)
             return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the copied root");
         return 0;
     }
-    return reach_skeleton(s) < 0 ? -1 : mount_layers(s);
+    if (!abx_plan_on_host(p))
+        return abx_mount_stack(s);
+    return reach_skeleton(s) < 0 || (p->stack && abx_reach_layers(s) < 0) ? -1 : mount_layers(s);
 }
 
 /* The folders of a host whose /bin, /lib … are no links into /usr. */
@@ -170,7 +184,7 @@ static int mount_plain_usr(abx_setup *s)
 {
     s->report.plain_usr = 1;
     if (s->usr >= 0) {
-        if (attach(s->usr, "usr") < 0)
+        if (abx_attach(s->usr, "usr") < 0)
             return abx_refused(s, ABX_LAYER_USR, "move_mount of '/usr'");
     } else if (abx_bind_read_only("/usr", "usr") < 0) {
         return abx_refused(s, ABX_LAYER_USR, "read-only bind of '/usr'");
@@ -184,9 +198,14 @@ int abx_mount_usr(abx_setup *s)
 {
     const abx_plan *p = s->plan;
     char r[80];
-    snprintf(r, sizeof(r), "%s/r", p->skeleton);
+    if (abx_plan_on_host(p))
+        snprintf(r, sizeof(r), "%s/r", p->skeleton);
+    else
+        snprintf(r, sizeof(r), "%s", ABX_STACK_ROOT);
     if (chdir(p->copied_root ? "up" : r) < 0)
         return abx_refused(s, ABX_LAYER_MOUNT, "the new root");
+    if (!abx_plan_on_host(p))
+        return 0; /* the template's own */
     if (s->usr >= 0 && !s->plain_usr)
         return mount_whole_usr(s);
     return mount_plain_usr(s);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "local/ids.h"
 #include "local/slots.h"
+#include "local/template/stack.h"
 
 #ifndef CLONE_NEWCGROUP
 #define CLONE_NEWCGROUP 0x02000000
@@ -30,6 +31,18 @@ static int check_spec(const abx_local_spec *spec, abx_error **err)
         return abx_hint(err, "a local sandbox has its own loopback only: leave --network out");
     }
     return 0;
+}
+
+abx_ids abx_ids_wanted(bool with_root)
+{
+    ABX_AUTO_BUF map = ABX_BUF(8192);
+    uint32_t ids[4];
+    if (geteuid() == 0 && abx_read_file("/proc/self/uid_map", map.max, &map, NULL) == 0 &&
+        abx_ids_mapped(abx_buf_cstr(&map), abx_slot_base(), ABX_SLOT_COUNT * ABX_SLOT_SIZE))
+        return ABX_IDS_SLOT;
+    return with_root && abx_subid_read(&ids[0], &ids[1], &ids[2], &ids[3], NULL) == 0
+               ? ABX_IDS_RANGE
+               : ABX_IDS_SINGLE;
 }
 
 /* Name the layers that may be left out. */
@@ -132,16 +145,61 @@ static void choose_namespaces(abx_plan *p)
         CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 }
 
-static void copy_env(abx_plan *p, yyjson_val *env)
+/* base: of the template; what the caller gives comes behind it and wins. */
+static void copy_env(abx_plan *p, yyjson_val *base, yyjson_val *env)
 {
-    p->env = (char **)abx_alloc_array(yyjson_obj_size(env) + 1, sizeof(char *));
+    p->env =
+        (char **)abx_alloc_array(yyjson_obj_size(base) + yyjson_obj_size(env) + 1, sizeof(char *));
     size_t n = 0, i, max;
     yyjson_val *key, *value;
+    yyjson_obj_foreach(base, i, max, key, value)
+    {
+        if (yyjson_is_str(value) && !yyjson_obj_getn(env, yyjson_get_str(key), yyjson_get_len(key)))
+            p->env[n++] = abx_format("%s=%s", yyjson_get_str(key), yyjson_get_str(value));
+    }
     yyjson_obj_foreach(env, i, max, key, value)
     {
         if (yyjson_is_str(value))
             p->env[n++] = abx_format("%s=%s", yyjson_get_str(key), yyjson_get_str(value));
     }
+}
+
+/* With one id an image's user that is neither root nor 1000 does not exist: its commands run as `user`. */
+static void choose_user(abx_plan *p, yyjson_val *config)
+{
+    int64_t uid = abx_json_int(config, "uid", ABX_INSIDE_UID);
+    if (p->ids != ABX_IDS_SINGLE || uid == 0 || uid == ABX_INSIDE_UID)
+        p->user = abx_strdup(abx_json_str(config, "user", NULL));
+    p->workdir = abx_strdup(abx_json_str(config, "workdir", NULL));
+}
+
+static int choose_stack(abx_local *local, abx_plan *p, const abx_local_spec *spec, abx_error **err)
+{
+    const char *word = abx_str_eq(spec->template_name, "host") ? NULL : spec->template_name;
+    abx_store store;
+    if (!word && !spec->snapshot)
+        return 0;
+    if (abx_store_open(local, true, &store, err) < 0)
+        return -1;
+    p->stack_lock = abx_store_take(&store, ABX_LOCK_USE, false, true, err);
+    if (p->stack_lock >= 0)
+        p->stack = abx_stack_find(&store, word, spec->snapshot, p->ids, err);
+    abx_store_close(&store);
+    if (!p->stack)
+        return -1;
+    if (p->stack->missing)
+        return abx_fail(err, ABX_ERR_LOCAL_STATE, "the layers of template '%s' are not there",
+                        word);
+    if (!p->stack->on_host)
+        p->usr_overlay = true;
+    p->copied_root = p->stack->flat;
+    choose_user(p, p->stack->config);
+    return 0;
+}
+
+bool abx_plan_on_host(const abx_plan *p)
+{
+    return !p->stack || p->stack->on_host;
 }
 
 abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error **err)
@@ -155,11 +213,13 @@ abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error *
     p->idle_ms = spec->idle_ms;
     p->pause_on_limit = spec->pause_on_limit;
     p->tied = spec->tied;
+    p->stack_lock = -1;
     if (choose_weaker(p, spec, err) < 0 || choose_ids(p, spec, err) < 0 ||
-        abx_limits_choose(&spec->sizes, &p->limits, err) < 0)
+        abx_limits_choose(&spec->sizes, &p->limits, err) < 0 ||
+        choose_stack(local, p, spec, err) < 0)
         return NULL;
     choose_namespaces(p);
-    copy_env(p, spec->env);
+    copy_env(p, p->stack ? abx_json_get(p->stack->config, "env") : NULL, spec->env);
     unsigned char secret[32];
     abx_random_bytes(secret, sizeof(secret));
     abx_hex(secret, sizeof(secret), p->token);
@@ -176,6 +236,10 @@ void abx_plan_free(abx_plan *p)
     free(p->id);
     free(p->name);
     free(p->upper);
+    abx_stack_free(p->stack);
+    abx_close_fd(&p->stack_lock);
+    free(p->user);
+    free(p->workdir);
     explicit_bzero(p->token, sizeof(p->token));
     free(p);
 }

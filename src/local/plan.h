@@ -39,12 +39,20 @@ typedef struct abx_plan {
     bool usr_overlay;   /* /usr can be written (root caller); else only /usr/local */
     bool local_overlay; /* /usr/local is one (ordinary user) */
     char *upper;        /* where the layers lie when it is not the sandbox's folder, or NULL */
+
+    struct abx_stack *stack; /* layers of a template or a snapshot; NULL: the host's system alone */
+    int stack_lock;          /* held until the state names what is used; -1: none */
+    char *user, *workdir;    /* of commands that name none; NULL: "user", "/home/user" */
 } abx_plan;
 
 /* A plan for spec: ids chosen, maps written out, layers chosen. Nothing is made yet. NULL and *err: a parameter that
  * cannot be honoured, or a layer that this machine cannot give. */
 abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error **err);
 void abx_plan_free(abx_plan *plan);
+/* Are the skeleton and the host's /usr a part of the root? */
+bool abx_plan_on_host(const abx_plan *plan);
+/* Which ids a sandbox of this caller would get. with_root: a range is wanted. */
+abx_ids abx_ids_wanted(bool with_root);
 /* Fill in the maps for slot k. */
 void abx_plan_use_slot(abx_plan *plan, int slot);
 

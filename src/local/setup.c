@@ -67,7 +67,7 @@ static int keep_only(abx_setup *s)
                          &s->root_userns, &s->groups->commands, &s->groups->events};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
-    s->skeleton = s->usr = -1;
+    s->skeleton = s->usr = s->layers = -1;
     return 0;
 }
 
@@ -117,7 +117,8 @@ static _Noreturn void serve(abx_setup *s)
         .idle_ms = p->idle_ms,
         .pause_on_limit = p->pause_on_limit,
         .env = (const char *const *)p->env,
-        .workdir = "/home/user",
+        .workdir = p->workdir ? p->workdir : "/home/user",
+        .default_user = p->user,
         .has_range = p->ids != ABX_IDS_SINGLE,
         .max_processes = p->limits.asked.processes,
         .commands_fd = s->groups->commands,

@@ -21,8 +21,13 @@ typedef enum abx_report_kind {
 } abx_report_kind;
 
 /* The creator's word to go on: ids are mapped. PLAIN: the clone of /usr has no mapped ids and cannot be laid under. */
-#define ABX_GO       'G'
-#define ABX_GO_PLAIN 'P'
+#define ABX_GO          'G'
+#define ABX_GO_PLAIN    'P'
+/* A second byte says which clones come along, in this order. */
+#define ABX_GO_USR      1u
+#define ABX_GO_SKELETON 2u
+#define ABX_GO_LAYERS   4u
+#define ABX_GO_CLONES   3
 
 /* One message of the hand-shake; fixed size, same program on both ends. */
 typedef struct abx_setup_report {
@@ -53,9 +58,11 @@ typedef struct abx_setup {
     abx_cgroups *groups; /* of the sandbox; none made: empty */
     int skeleton;        /* clones sent by a root caller, or -1: see mounts.c */
     int usr;
-    bool plain_usr;  /* see ABX_GO_PLAIN */
-    int root_userns; /* nested namespace for "root" with a single id, or -1 */
-    bool own_net;    /* the net namespace is the sandbox's own */
+    int layers;              /* clone of the store of layers; or -1 */
+    const char *layers_path; /* absolute; for a caller who can walk there; or NULL */
+    bool plain_usr;          /* see ABX_GO_PLAIN */
+    int root_userns;         /* nested namespace for "root" with a single id, or -1 */
+    bool own_net;            /* the net namespace is the sandbox's own */
     abx_net_helper net;
     abx_setup_report report;
 } abx_setup;
@@ -74,6 +81,12 @@ int abx_take_inside_ids(abx_setup *s);
 int abx_make_root_userns(abx_setup *s);
 int abx_mount_root(abx_setup *s); /* mounts.c */
 int abx_mount_usr(abx_setup *s);
+int abx_mount_stack(abx_setup *s); /* mount_stack.c; a root of templates' layers alone */
+int abx_reach_layers(abx_setup *s);
+#define ABX_STACK_AT   "/tmp" /* where the store of layers is attached meanwhile */
+#define ABX_STACK_ROOT ABX_STACK_AT "/m"
+/* The lower layers of the plan's stack with `below` behind them, for an overlay; owned. NULL, errno is set. */
+char *abx_stack_option(abx_setup *s, const char *below);
 int abx_mount_proc(abx_setup *s); /* mount_kernel.c */
 int abx_mount_dev(abx_setup *s);
 int abx_mask_proc(abx_setup *s);

@@ -28,16 +28,16 @@ static int write_file(const char *path, const char *text)
     return done == (ssize_t)n ? 0 : -1;
 }
 
-/* The creator's answer: one byte, and for a root caller the clones of the skeleton and of /usr. End of file: the
+/* The creator's answer: two bytes, and for a root caller clones of what lies under its root. End of file: the
  * creator is gone. */
 static int receive_go(abx_setup *s)
 {
-    char byte = 0;
+    char bytes[2] = {0};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(2 * sizeof(int))];
+        char room[CMSG_SPACE(ABX_GO_CLONES * sizeof(int))];
     } control;
-    struct iovec io = {&byte, 1};
+    struct iovec io = {bytes, sizeof(bytes)};
     struct msghdr msg = {.msg_iov = &io,
                          .msg_iovlen = 1,
                          .msg_control = &control,
@@ -46,15 +46,16 @@ static int receive_go(abx_setup *s)
     do
         n = recvmsg(s->pair, &msg, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n != 1 || (byte != ABX_GO && byte != ABX_GO_PLAIN))
+    if (n != sizeof(bytes) || (bytes[0] != ABX_GO && bytes[0] != ABX_GO_PLAIN))
         _exit(1);
-    s->plain_usr = byte == ABX_GO_PLAIN;
+    s->plain_usr = bytes[0] == ABX_GO_PLAIN;
     struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-        int fds[2] = {-1, -1};
+        int fds[ABX_GO_CLONES] = {-1, -1, -1}, *const to[] = {&s->usr, &s->skeleton, &s->layers};
         memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-        s->usr = fds[0];
-        s->skeleton = fds[1];
+        for (int i = 0, k = 0; i < ABX_GO_CLONES; i++)
+            if ((unsigned char)bytes[1] & 1u << i)
+                *to[i] = fds[k++];
     }
     return 0;
 }

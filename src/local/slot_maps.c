@@ -62,6 +62,13 @@ int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, abx_l
     ABX_AUTO_FD userns = open(path, O_RDONLY | O_CLOEXEC);
     if (userns < 0)
         return abx_layer_error(err, ABX_LAYER_IDS, errno, "the user namespace");
+    if (plan->stack && !plan->copied_root) {
+        out->layers = mapped_clone(local->base_fd, "layers", userns);
+        if (out->layers < 0)
+            return 1;
+    }
+    if (!abx_plan_on_host(plan))
+        return 0;
     out->usr = plan->usr_overlay ? mapped_clone(AT_FDCWD, "/usr", userns) : -1;
     out->plain_usr = out->usr < 0;
     if (out->plain_usr)
@@ -76,16 +83,24 @@ int abx_idmapped_layers(abx_local *local, pid_t pid, const abx_plan *plan, abx_l
 
 int abx_send_go(int pair, const abx_layers *layers, abx_error **err)
 {
-    char byte = layers->plain_usr ? ABX_GO_PLAIN : ABX_GO;
-    struct iovec io = {&byte, 1};
+    const int all[ABX_GO_CLONES] = {layers->usr, layers->skeleton, layers->layers};
+    int fds[ABX_GO_CLONES];
+    unsigned mask = 0;
+    size_t n = 0;
+    for (unsigned i = 0; i < ABX_GO_CLONES; i++) {
+        if (all[i] < 0)
+            continue;
+        mask |= 1u << i;
+        fds[n++] = all[i];
+    }
+    char bytes[2] = {layers->plain_usr ? ABX_GO_PLAIN : ABX_GO, (char)mask};
+    struct iovec io = {bytes, sizeof(bytes)};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(2 * sizeof(int))];
+        char room[CMSG_SPACE(ABX_GO_CLONES * sizeof(int))];
     } control;
     memset(&control, 0, sizeof(control));
     struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1};
-    int fds[2] = {layers->usr, layers->skeleton}; /* the second only with the first */
-    size_t n = fds[0] < 0 ? 0 : fds[1] < 0 ? 1 : 2;
     if (n > 0) {
         msg.msg_control = &control;
         msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
@@ -95,7 +110,7 @@ int abx_send_go(int pair, const abx_layers *layers, abx_error **err)
         c->cmsg_len = CMSG_LEN(n * sizeof(int));
         memcpy(CMSG_DATA(c), fds, n * sizeof(int));
     }
-    if (sendmsg(pair, &msg, MSG_NOSIGNAL) != 1)
+    if (sendmsg(pair, &msg, MSG_NOSIGNAL) != sizeof(bytes))
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno,
                               "the sandbox's first process ended early");
     return 0;

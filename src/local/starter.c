@@ -165,9 +165,11 @@ static char **scrubbed_environment(const abx_local *local)
     return env;
 }
 
-static int start_program(starting *s, int theirs, abx_error **err)
+int abx_starter_spawn(abx_local *local, int theirs,
+                      void (*on_exit)(abx_child *child, int status, void *data), void *data,
+                      abx_child **child, abx_error **err)
 {
-    char **words = abx_starter_words(s->local->starter, err);
+    char **words = abx_starter_words(local->starter, err);
     if (!words)
         return -1;
     size_t n = 0;
@@ -176,18 +178,18 @@ static int start_program(starting *s, int theirs, abx_error **err)
     words = (char **)abx_realloc(words, (n + 2) * sizeof(*words));
     words[n] = abx_strdup(ABX_STARTER_VERB);
     words[n + 1] = NULL;
-    char **env = scrubbed_environment(s->local);
+    char **env = scrubbed_environment(local);
     abx_child_options options = {
         .path = words[0],
         .argv = words,
         .envp = env,
         .stdio = {-1, -1, -1},
         .fd3 = theirs,
-        .on_exit = on_child_end,
-        .data = s,
+        .on_exit = on_exit,
+        .data = data,
     };
     ABX_AUTO_ERROR why = NULL;
-    int rc = abx_child_start(s->local->loop, &options, &s->child, &why);
+    int rc = abx_child_start(local->loop, &options, child, &why);
     if (rc < 0 && abx_is_shortage(why->sys_errno)) {
         abx_shortage_error(err, why->sys_errno, "the program that makes it");
     } else if (rc < 0) {
@@ -229,7 +231,7 @@ int abx_starter_create(abx_local *local, const abx_local_spec *spec, abx_local_c
         return -1;
     }
     s->pair = ends[0];
-    rc = start_program(s, ends[1], err);
+    rc = abx_starter_spawn(local, ends[1], on_child_end, s, &s->child, err);
     close(ends[1]);
     if (rc == 0 && (fcntl(s->pair, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ||
                     uv_poll_init(local->loop, &s->poll, s->pair) < 0))

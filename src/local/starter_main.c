@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "local/starter.h"
 #include "local/starter_message.h"
+#include "local/template/work.h"
 
 #define PAIR 3
 
@@ -112,6 +113,8 @@ int abx_local_starter_main(void)
         answer_error(err);
         return 1;
     }
+    if (abx_json_get(yyjson_doc_get_root(request), "job"))
+        abx_work_main(yyjson_doc_get_root(request), PAIR);
     if (serve(&loop, yyjson_doc_get_root(request), &err) < 0)
         answer_error(err);
     uv_loop_close(&loop);

@@ -48,6 +48,8 @@ yyjson_mut_val *abx_starter_spec(yyjson_mut_doc *d, const abx_local_spec *spec)
         abx_mut_int(d, o, "timeoutMs", (int64_t)spec->timeout_ms);
     abx_mut_int(d, o, "idleMs", (int64_t)spec->idle_ms);
     abx_mut_bool(d, o, "pauseOnLimit", spec->pause_on_limit);
+    abx_mut_str(d, o, "template", spec->template_name);
+    abx_mut_str(d, o, "snapshot", spec->snapshot);
     abx_mut_str(d, o, "network", spec->network);
     abx_mut_bool(d, o, "withRoot", spec->with_root);
     abx_mut_bool(d, o, "tied", spec->tied);
@@ -76,6 +78,8 @@ void abx_starter_read_spec(yyjson_val *v, abx_local_spec *spec, const char ***we
     spec->timeout_ms = timeout < 0 ? ABX_FOREVER : (uint64_t)timeout;
     spec->idle_ms = (uint64_t)abx_json_int(v, "idleMs", 0);
     spec->pause_on_limit = abx_json_bool(v, "pauseOnLimit", false);
+    spec->template_name = abx_json_str(v, "template", NULL);
+    spec->snapshot = abx_json_str(v, "snapshot", NULL);
     spec->network = abx_json_str(v, "network", NULL);
     spec->with_root = abx_json_bool(v, "withRoot", false);
     spec->tied = abx_json_bool(v, "tied", false);

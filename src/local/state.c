@@ -99,6 +99,8 @@ static void read_members(yyjson_val *v, abx_state *s)
     s->freezer = abx_strdup(abx_json_str(v, "freezer", NULL));
     yyjson_val *metadata = abx_json_get(v, "metadata");
     s->metadata = yyjson_is_obj(metadata) ? abx_json_copy(metadata) : NULL;
+    yyjson_val *origin = abx_json_get(v, "origin");
+    s->origin = yyjson_is_obj(origin) ? abx_json_copy(origin) : NULL;
     const char *ids = abx_json_str(v, "ids", "");
     s->ids = -1;
     for (size_t i = 0; i < ABX_COUNT(ids_names); i++)
@@ -160,6 +162,8 @@ static int state_text(const abx_state *s, abx_buf *text, abx_error **err)
     abx_mut_str(d, o, "freezer", s->freezer);
     if (s->metadata)
         abx_mut_val(d, o, "metadata", yyjson_doc_get_root(s->metadata));
+    if (s->origin)
+        abx_mut_val(d, o, "origin", yyjson_doc_get_root(s->origin));
     if (abx_json_write_mut(o, text) < 0)
         return abx_fail(err, ABX_ERR_TOO_LARGE, "the metadata of a sandbox is over 4 MiB");
     return 0;
@@ -208,5 +212,6 @@ void abx_state_clear(abx_state *s)
         explicit_bzero(s->token, strlen(s->token));
     free(s->token);
     yyjson_doc_free(s->metadata);
+    yyjson_doc_free(s->origin);
     memset(s, 0, sizeof(*s));
 }

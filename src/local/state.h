@@ -34,6 +34,7 @@ typedef struct abx_state {
     abx_limits limits;
     char *freezer;        /* control group of the commands (local/cgroup.h), or NULL */
     yyjson_doc *metadata; /* object, or NULL */
+    yyjson_doc *origin;   /* what it was made from (template/stack.h); NULL: the host's system */
     /* not in the file: abx_state_add_record */
     bool paused;
     abx_pause_way pause_way;

@@ -35,6 +35,10 @@ int umount2(const char *target, int flags);
 
 /* Bind `from` with all below it on `at`, read-only, nosuid, nodev. 0 or -1 with errno. mounts.c */
 int abx_bind_read_only(const char *from, const char *at);
+/* Attach a detached mount, sent by the creator, at `at`. 0 or -1 with errno. mounts.c */
+int abx_attach(int fd, const char *at);
+/* An overlay with `up` and `wk` of the working directory as its upper layer. 0 or -1 with errno. mounts.c */
+int abx_mount_overlay(const char *lower, const char *at);
 /* Cover the folder `at` by an empty one that nobody can write. 0 or -1 with errno. mount_kernel.c */
 int abx_mount_empty(const char *at);
 

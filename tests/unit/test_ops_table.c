@@ -111,7 +111,7 @@ static void every_route_with_an_id_takes_a_sandbox(void **state)
 {
     for (int i = 0; i < ABX_OP_COUNT; i++) {
         const abx_op_row *row = abx_op_row_of((abx_op_id)i);
-        if (strstr(row->route, "/:id"))
+        if (strstr(row->route, "/sandboxes/:id"))
             assert_true(has_field(abx_op_params, row->id, "sandboxId"));
         if (strstr(row->route, "/:process"))
             assert_true(has_field(abx_op_params, row->id, "processId"));

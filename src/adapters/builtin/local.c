@@ -45,6 +45,10 @@ static int start(abx_provider *provider, abx_call *call, abx_error **err)
     case ABX_OP_SANDBOX_PAUSE:
     case ABX_OP_PROVIDER_GC:
     case ABX_OP_PROVIDER_DOCTOR: return local_sandbox(p, call, err);
+    case ABX_OP_SANDBOX_TEMPLATE_LIST:
+    case ABX_OP_SANDBOX_TEMPLATE_INFO:
+    case ABX_OP_SANDBOX_TEMPLATE_ADD:
+    case ABX_OP_SANDBOX_TEMPLATE_REMOVE: return local_templates(p, call, err);
     default: break;
     }
     local_box *box = local_box_get(p, abx_json_str(abx_call_params(call), "sandboxId", ""), err);

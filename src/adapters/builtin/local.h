@@ -48,6 +48,12 @@ local_box *local_box_find(local_provider *p, const char *id);
 int local_create(local_provider *p, abx_call *call, abx_error **err);
 int local_sandbox(local_provider *p, abx_call *call, abx_error **err);
 
+/* sandbox.template_* (local_templates.c). */
+int local_templates(local_provider *p, abx_call *call, abx_error **err);
+/* Run a job (local/local.h) and end the call as it ends; params: its parameters. */
+int local_job(local_provider *p, abx_call *call, const char *job, yyjson_val *params,
+              abx_error **err);
+
 /* End the call with a frozen document (taken over). */
 void local_end(abx_call *call, yyjson_doc *result);
 

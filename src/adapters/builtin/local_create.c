@@ -14,6 +14,8 @@ typedef struct creation {
     char id[ABX_ID_LEN + 1];
     yyjson_doc *params; /* own copy: spec borrows from it */
     const char **weaker;
+    abx_local_job *job;      /* what the sandbox is made from is made first; or NULL */
+    char *template_id;       /* of an image that was given by its path */
     bool finished, released; /* two owners: the set-up and the call; the second to let go frees */
 } creation;
 
@@ -21,6 +23,7 @@ static void free_creation(creation *k)
 {
     yyjson_doc_free(k->params);
     free(k->weaker);
+    free(k->template_id);
     free(k);
 }
 
@@ -82,9 +85,11 @@ static void on_created(void *data, yyjson_val *info, int first_fd, const abx_err
 
 static void on_cancel(abx_call *c, void *state)
 {
-    /* The set-up is short and undoes itself: its end is waited for. */
+    /* The set-up is short and undoes itself: its end is waited for. What comes before it may take long. */
+    creation *k = state;
     (void)c;
-    (void)state;
+    if (k->job)
+        abx_local_job_cancel(k->job);
 }
 
 static void on_release(abx_call *c, void *state)
@@ -175,19 +180,89 @@ static int read_spec(creation *k, yyjson_val *params, abx_error **err)
     return read_network(params, spec, err) < 0 ? -1 : read_weaker(k, params, err);
 }
 
+/* --- what it is made from ------------------------------------------------------------------------------- */
+
+static void end_early(creation *k, abx_error *why)
+{
+    if (k->call)
+        abx_call_fail(k->call, why);
+    else
+        abx_error_free(why);
+    let_go(k);
+}
+
+static void on_source_ready(void *data, yyjson_val *result, const abx_error *err)
+{
+    creation *k = data;
+    abx_error *why = abx_error_copy(err);
+    k->job = NULL;
+    if (!why && (!k->call || abx_call_is_cancelled(k->call)))
+        why = abx_error_new(ABX_ERR_CANCELLED, "cancelled");
+    if (!why && !k->spec.template_name) {
+        k->template_id = abx_strdup(abx_json_str(result, "id", NULL));
+        k->spec.template_name = k->template_id;
+    }
+    if (!why && abx_local_create(k->p->local, &k->spec, on_created, k, &why) == 0)
+        local_box_prepare(k->p, k->id);
+    else
+        end_early(k, why);
+}
+
+/* The job that must be done before: adding the image, or making its layers usable with these ids. 1: started, 0: none, -1. */
+static int prepare_source(creation *k, abx_error **err)
+{
+    yyjson_val *params = yyjson_doc_get_root(k->params);
+    const char *image = abx_json_str(params, "image", NULL);
+    abx_local_job_options options = {.job = image ? "template_add" : "template_prepare",
+                                     .with_root = k->p->id_range,
+                                     .on_done = on_source_ready,
+                                     .data = k};
+    int missing = image != NULL;
+    if (!image && k->spec.template_name)
+        missing =
+            abx_local_template_missing(k->p->local, k->spec.template_name, k->p->id_range, err);
+    if (missing <= 0)
+        return missing;
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, image ? "source" : "template", image ? image : k->spec.template_name);
+    ABX_AUTO_JSON job_params = abx_json_freeze(d);
+    options.params = yyjson_doc_get_root(job_params);
+    return abx_local_job_start(k->p->local, &options, &k->job, err) < 0 ? -1 : 1;
+}
+
+static int read_source(yyjson_val *params, abx_local_spec *spec, abx_error **err)
+{
+    static const char *const keys[] = {"template", "image"};
+    size_t n = 0;
+    for (size_t i = 0; i < ABX_COUNT(keys); i++)
+        n += abx_json_get(params, keys[i]) != NULL;
+    if (n > 1)
+        return abx_fail(err, ABX_ERR_USAGE, "only one of 'template' and 'image' can be given");
+    spec->template_name = abx_json_str(params, "template", NULL);
+    return 0;
+}
+
 int local_create(local_provider *p, abx_call *call, abx_error **err)
 {
     static const abx_call_backend backend = {.on_cancel = on_cancel, .on_release = on_release};
     creation *k = ABX_NEW(creation);
     k->p = p;
     k->params = abx_json_copy(abx_call_params(call));
-    if (read_spec(k, yyjson_doc_get_root(k->params), err) < 0 ||
-        abx_local_create(p->local, &k->spec, on_created, k, err) < 0) {
+    yyjson_val *params = yyjson_doc_get_root(k->params);
+    int rc = read_spec(k, params, err) < 0 || read_source(params, &k->spec, err) < 0
+                 ? -1
+                 : prepare_source(k, err);
+    bool is_prepared = rc == 0;
+    if (is_prepared)
+        rc = abx_local_create(p->local, &k->spec, on_created, k, err);
+    if (rc < 0) {
         free_creation(k);
         return -1;
     }
     k->call = call;
     abx_call_accept(call, &backend, k);
-    local_box_prepare(p, k->id);
+    if (is_prepared)
+        local_box_prepare(p, k->id);
     return 0;
 }

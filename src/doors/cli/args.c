@@ -239,7 +239,9 @@ static int check_counts(const parser *p, abx_error **err)
         return 0;
     if (out->word_count < (size_t)out->verb->min)
         return fail_usage(p, err, "'abx %s' needs more words", out->verb->name);
-    if (out->verb->args != ABX_ARGS_WORDS && out->command_count == 0)
+    bool has_default = out->verb->id == ABX_VERB_RUN &&
+                       (abx_has_flag(out, ABX_FLAG_TEMPLATE) || abx_has_flag(out, ABX_FLAG_IMAGE));
+    if (out->verb->args != ABX_ARGS_WORDS && out->command_count == 0 && !has_default)
         return fail_usage(p, err, "'abx %s' needs a command", out->verb->name);
     if (out->command_count > 0 && !out->command[0][0])
         return fail_usage(p, err, "the command of 'abx %s' is an empty word", out->verb->name);

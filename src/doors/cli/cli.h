@@ -41,8 +41,10 @@ struct abx_cli {
     bool stdin_off;     /* the setting stdin is "closed" */
     bool output_closed; /* nobody reads our output any more: end quietly with 141 */
     bool dry_run;       /* nothing is changed: see dry_run.h */
-    bool remote;        /* a call was started: from now on no failure is one of the command line */
-    uint64_t deadline;  /* monotonic ms; ABX_FOREVER */
+    yyjson_val
+        *command;      /* run without a command: what the sandbox's image is made to run; or NULL */
+    bool remote;       /* a call was started: from now on no failure is one of the command line */
+    uint64_t deadline; /* monotonic ms; ABX_FOREVER */
     abx_log log;
 
     /* private from here */

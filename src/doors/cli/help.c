@@ -53,7 +53,7 @@ void abx_help_short(abx_buf *out)
         {"see what lives", "ls info jobs logs"},
         {"move files", "cp files"},
         {"end and wait", "signal wait extend pause resume kill gc"},
-        {"about this machine", "doctor config context"},
+        {"about this machine", "doctor config context template"},
         {"about abx", "help completion schema version"},
     };
     add(out, "abx: throw-away sandboxes to run code in\n\n");

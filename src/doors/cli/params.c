@@ -162,6 +162,28 @@ static void add_sizes(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params)
     }
 }
 
+/* --template, --image: at most one. A path is taken from our working directory. */
+static int add_source(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_error **err)
+{
+    static const abx_flag_id flags[] = {ABX_FLAG_TEMPLATE, ABX_FLAG_IMAGE};
+    size_t n = 0;
+    for (size_t i = 0; i < ABX_COUNT(flags); i++)
+        n += abx_has_flag(cli->args, flags[i]);
+    if (n > 1)
+        return abx_fail(err, ABX_ERR_USAGE, "only one of '--template' and '--image' can be given");
+    abx_mut_str(d, params, "template", abx_flag_value(cli->args, ABX_FLAG_TEMPLATE, NULL));
+    const char *image = abx_flag_value(cli->args, ABX_FLAG_IMAGE, NULL);
+    ABX_AUTO_FREE char *path = image ? abx_params_path(image) : NULL;
+    abx_mut_str(d, params, "image", path);
+    return 0;
+}
+
+char *abx_params_path(const char *path)
+{
+    ABX_AUTO_FREE char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    return here ? abx_path_join(here, path) : abx_strdup(path);
+}
+
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
@@ -184,6 +206,8 @@ yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_er
         abx_hint(err, "add --name NAME");
         return NULL;
     }
+    if (add_source(cli, d, root, err) < 0)
+        return NULL;
     abx_params_labels(cli, d, root);
     yyjson_mut_val *weaker = NULL;
     for (size_t i = 0; i < cli->args->item_count; i++) {
@@ -227,6 +251,8 @@ int abx_params_process(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, 
         yyjson_mut_val *cmd = abx_mut_arr(d, params, "cmd");
         for (size_t i = 0; i < a->command_count; i++)
             yyjson_mut_arr_add_strcpy(d, cmd, a->command[i]);
+    } else if (cli->command) {
+        abx_mut_val(d, params, "cmd", cli->command);
     }
     abx_mut_str(d, params, "cwd", abx_flag_value(a, ABX_FLAG_WORKDIR, NULL));
     abx_mut_str(d, params, "user", abx_flag_value(a, ABX_FLAG_USER, NULL));

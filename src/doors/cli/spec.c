@@ -157,12 +157,28 @@ static bool is_pair(const abx_verb *verb, const char *first, const char *second)
            (found[n] == 0 || found[n] == ' ');
 }
 
+/* The first word of each pair in a list of pairs. */
+static bool begins_pair(const char *pairs, const char *word)
+{
+    size_t n = strlen(word), at = 0;
+    for (const char *p = pairs; *p; at++) {
+        size_t len = strcspn(p, " ");
+        if (at % 2 == 0 && len == n && memcmp(p, word, n) == 0)
+            return true;
+        p += len + (p[len] == ' ');
+    }
+    return false;
+}
+
 bool abx_is_verb_group(const char *word)
 {
     size_t n = strlen(word);
-    for (size_t i = 0; i < ABX_COUNT(verbs); i++)
-        if (n > 0 && strncmp(verbs[i].name, word, n) == 0 && verbs[i].name[n] == ' ')
+    for (size_t i = 0; n > 0 && i < ABX_COUNT(verbs); i++) {
+        if (strncmp(verbs[i].name, word, n) == 0 && verbs[i].name[n] == ' ')
             return true;
+        if (strchr(verbs[i].name, ' ') && begins_pair(verbs[i].aliases, word))
+            return true;
+    }
     return false;
 }
 

@@ -34,7 +34,8 @@ int abx_start_plan(abx_cli *cli, abx_stdin_plan *plan, abx_error **err)
 static void explain(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
-    if (!err || !*err || (*err)->id != ABX_ERR_START_FAILED || (*err)->hint)
+    if (!err || !*err || (*err)->id != ABX_ERR_START_FAILED || (*err)->hint ||
+        a->command_count == 0)
         return;
     if (abx_has_flag(a, ABX_FLAG_VERBOSE) && strchr(a->command[0], ':'))
         abx_hint(err, "abx mounts nothing, -v is --verbose: copy with abx cp");
@@ -75,7 +76,7 @@ int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan
         abx_mut_str(d, root, "stdin", "stream");
     if (abx_params_process(cli, d, root, with_env, err) < 0)
         return -1;
-    if (!plan->pty && cli->args->command_count == 0)
+    if (!plan->pty && cli->args->command_count == 0 && !cli->command)
         add_plain_shell(d, root);
     abx_session_options options = {
         .sandbox = sandbox,

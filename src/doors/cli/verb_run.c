@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "doors/cli/dry_run.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
@@ -56,6 +57,17 @@ static int plan_run(abx_cli *cli, yyjson_mut_doc *create, const abx_stdin_plan *
     return rc;
 }
 
+/* No command was given: the one that the sandbox's image is made to run. */
+static int take_command(abx_cli *cli, yyjson_val *sandbox, abx_error **err)
+{
+    cli->command = abx_json_get(sandbox, "command");
+    if (yyjson_arr_size(cli->command) > 0)
+        return 0;
+    ABX_AUTO_FREE char *name = abx_printable(abx_json_str(sandbox, "template", ""));
+    abx_fail(err, ABX_ERR_USAGE, "template '%.80s' names no command to run", name);
+    return abx_hint(err, "give one: abx run --template %.80s -- COMMAND", name);
+}
+
 int abx_verb_run(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
@@ -75,6 +87,10 @@ int abx_verb_run(abx_cli *cli, abx_error **err)
         return -1;
     const char *id = abx_json_str(yyjson_doc_get_root(sandbox), "id", "");
     abx_note_watched(cli, yyjson_doc_get_root(sandbox));
+    if (a->command_count == 0 && take_command(cli, yyjson_doc_get_root(sandbox), err) < 0) {
+        end_sandbox(cli, id);
+        return -1;
+    }
     int code = background ? detach(cli, yyjson_doc_get_root(sandbox), err)
                           : abx_start_foreground(cli, id, &plan, !keep, err);
     if (!keep || (background && code < 0))

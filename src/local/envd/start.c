@@ -145,13 +145,17 @@ static int open_pipes(const abx__start *st, ends *x)
 }
 
 /* --- failures ------------------------------------------------------------------------------------------------ */
-static void fail_abx(const abx__start *st, const abx__spawn *s)
+static void fail_abx(const abx_envd *e, const abx__start *st, const abx__spawn *s)
 {
     char text[96];
     (void)abx__errno_text(s->error, text);
     const char *cmd = s->argv[0];
     if (s->stage == ABX__STAGE_CWD)
         abx_e2b_fail(st->call, ABX_E2B_CODE_INVALID_ARGUMENT, "cwd '%s': %s", st->cwd, text);
+    else if (s->stage == ABX__STAGE_IDS && !e->has_range)
+        abx_e2b_fail(st->call, ABX_E2B_CODE_INVALID_ARGUMENT,
+                     "user '%s': the ids of this sandbox are those of 'user' and 'root' alone",
+                     st->user.name);
     else if (s->stage == ABX__STAGE_IDS)
         abx_e2b_fail(st->call, ABX_E2B_CODE_INVALID_ARGUMENT, "user '%s': %s", st->user.name, text);
     else if (s->stage == ABX__STAGE_EXEC && (s->error == ENOENT || s->error == ENOTDIR))
@@ -284,7 +288,7 @@ int abx__proc_start(abx_envd *e, abx__start *st)
         begin(p, st, &x);
     } else {
         if (st->abx)
-            fail_abx(st, &s);
+            fail_abx(e, st, &s);
         else
             fail_e2b(st, &s);
         p->reaped = p->ended = true;

@@ -1,0 +1,190 @@
+/* template add, ls, info, rm. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "doors/cli/details.h"
+#include "doors/cli/dry_run.h"
+#include "doors/cli/params.h"
+#include "doors/cli/print.h"
+#include "doors/cli/progress.h"
+#include "doors/cli/table.h"
+#include "doors/cli/verbs.h"
+
+/* --- add ------------------------------------------------------------------------------------------------ */
+
+typedef struct adding {
+    abx_call *call;
+    abx_transfer line;
+    int64_t bytes; /* of the layer that is unpacked now */
+    bool ended;
+    yyjson_doc *result;
+    abx_error *err;
+} adding;
+
+static void on_event(abx_call *c, const char *type, yyjson_val *event, void *data)
+{
+    adding *a = data;
+    int64_t now = abx_json_int(event, "bytes", 0);
+    (void)c;
+    if (strcmp(type, "progress") != 0)
+        return;
+    if (now < a->bytes) /* the next layer */
+        a->bytes = 0;
+    abx_transfer_add(&a->line, now - a->bytes, 0);
+    a->bytes = now;
+}
+
+static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
+{
+    adding *a = data;
+    (void)c;
+    a->ended = true;
+    a->call = NULL;
+    a->err = abx_error_copy(err);
+    a->result = err ? NULL : abx_json_copy(result);
+}
+
+static void on_signal(abx_cli *cli, int sig, void *data)
+{
+    adding *a = data;
+    abx_cli_interrupt(cli, sig);
+    if (a->call)
+        abx_call_cancel(a->call);
+}
+
+static int add_template(abx_cli *cli, yyjson_mut_doc *params, yyjson_doc **result, abx_error **err)
+{
+    static const abx_call_handlers handlers = {.on_event = on_event, .on_end = on_end};
+    adding a = {0};
+    a.call = abx_cli_start(cli, ABX_OP_SANDBOX_TEMPLATE_ADD, params, &handlers, &a, err);
+    if (!a.call)
+        return -1;
+    void *former_data = NULL;
+    abx_cli_signal_cb former = abx_cli_take_signals(cli, on_signal, &a, &former_data);
+    abx_transfer_begin(&a.line, cli, "unpacking");
+    a.line.state.total_bytes = a.line.state.total_files = -1;
+    while (!a.ended)
+        abx_cli_turn(cli);
+    abx_transfer_end(&a.line);
+    abx_cli_take_signals(cli, former, former_data, NULL);
+    if (a.err)
+        return abx_error_take(err, a.err);
+    *result = a.result;
+    return 0;
+}
+
+int abx_verb_template_add(abx_cli *cli, abx_error **err)
+{
+    const abx_args *args = cli->args;
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *params = abx_mut_new(&root);
+    ABX_AUTO_FREE char *path = abx_params_path(args->words[1]);
+    abx_mut_str(params, root, "name", args->words[0]);
+    abx_mut_str(params, root, "source", path);
+    ABX_AUTO_JSON result = NULL;
+    if (add_template(cli, params, &result, err) < 0)
+        return -1;
+    yyjson_val *t = yyjson_doc_get_root(result);
+    if (abx_cli_json(cli))
+        return abx_print_json(cli, t, err);
+    return abx_print_line(cli, abx_json_str(t, "id", ""), err);
+}
+
+/* --- ls, info ------------------------------------------------------------------------------------------- */
+
+static void add_row(abx_table *table, yyjson_val *t, int64_t now)
+{
+    char created[32] = "", size[32] = "";
+    int64_t when;
+    if (abx_parse_rfc3339(abx_json_str(t, "createdAt", ""), &when) == 0)
+        abx_format_relative(when, now, created);
+    if (abx_json_int(t, "size", -1) >= 0)
+        abx_format_size((uint64_t)abx_json_int(t, "size", 0), size);
+    ABX_AUTO_FREE char *layers =
+        abx_json_get(t, "layers") ? abx_json_text(abx_json_get(t, "layers")) : NULL;
+    const char *cells[] = {abx_json_str(t, "name", NULL),
+                           abx_json_str(t, "id", NULL),
+                           abx_json_str(t, "kind", NULL),
+                           size,
+                           created,
+                           layers,
+                           abx_json_str(t, "source", NULL)};
+    abx_table_add(table, cells);
+}
+
+static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
+{
+    static const char *const plain[] = {"NAME", "ID", "KIND", "SIZE", "CREATED", NULL};
+    static const char *const wide[] = {"NAME",    "ID",     "KIND",   "SIZE",
+                                       "CREATED", "LAYERS", "SOURCE", NULL};
+    abx_table table;
+    abx_table_init(&table, cli->format == ABX_OUT_WIDE ? wide : plain);
+    int64_t now = abx_now_wall_ms();
+    size_t i, n;
+    yyjson_val *t;
+    yyjson_arr_foreach(array, i, n, t)
+    {
+        add_row(&table, t, now);
+    }
+    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    abx_table_write(&table, abx_print_width(cli), &text);
+    abx_table_clear(&table);
+    return abx_print_buf(cli, &text, err);
+}
+
+int abx_verb_template_ls(abx_cli *cli, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_JSON found = NULL;
+    if (abx_cli_call(cli, ABX_OP_SANDBOX_TEMPLATE_LIST, abx_mut_new(&root), &found, err) < 0)
+        return -1;
+    yyjson_val *array = abx_json_get(yyjson_doc_get_root(found), "templates");
+    int rc = abx_print_list(cli, "templates", array, "id", err);
+    return rc == 0 ? print_table(cli, array, err) : rc < 0 ? -1 : 0;
+}
+
+int abx_verb_template_info(abx_cli *cli, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *params = abx_mut_new(&root);
+    abx_mut_str(params, root, "template", cli->args->words[0]);
+    ABX_AUTO_JSON found = NULL;
+    if (abx_cli_call(cli, ABX_OP_SANDBOX_TEMPLATE_INFO, params, &found, err) < 0)
+        return -1;
+    yyjson_val *t = yyjson_doc_get_root(found);
+    if (abx_cli_json(cli))
+        return abx_print_json(cli, t, err);
+    if (cli->format == ABX_OUT_NAME || cli->quiet)
+        return abx_print_line(cli, abx_json_str(t, "id", "-"), err);
+    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    abx_details(t, &text);
+    return abx_print_buf(cli, &text, err);
+}
+
+/* --- rm ------------------------------------------------------------------------------------------------- */
+
+int abx_remove_each(abx_cli *cli, abx_op_id op, const char *param, abx_error **err)
+{
+    int code = 0;
+    for (size_t i = 0; i < cli->args->word_count; i++) {
+        yyjson_mut_val *root = NULL;
+        yyjson_mut_doc *params = abx_mut_new(&root);
+        ABX_AUTO_ERROR failed = NULL;
+        abx_mut_str(params, root, param, cli->args->words[i]);
+        if (abx_cli_call(cli, op, params, NULL, &failed) == 0 || abx_is_dry_run(cli, failed))
+            continue;
+        if (cli->args->word_count == 1 || failed->id == ABX_ERR_CANCELLED)
+            return abx_error_take(err, ABX_TAKE(failed));
+        int rc = abx_cli_report(cli, failed);
+        code = code ? code : rc;
+    }
+    return code;
+}
+
+int abx_verb_template_rm(abx_cli *cli, abx_error **err)
+{
+    return abx_remove_each(cli, ABX_OP_SANDBOX_TEMPLATE_REMOVE, "template", err);
+}

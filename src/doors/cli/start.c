@@ -42,6 +42,10 @@ static void explain(abx_cli *cli, abx_error **err)
     else if (a->command_count == 1 && strpbrk(a->command[0], " \t\n"))
         abx_hint(err, "the whole text is taken as the name of one program; give each word on its "
                       "own, or use a shell: sh -c '...'");
+    else if (strstr(abx_error_text(*err), "argument list too long"))
+        abx_hint(err,
+                 "the kernel takes 128 KiB in a word and about 2 MiB in all words and variables: "
+                 "pass more by standard input or a file");
     else if ((*err)->sys_errno == ENOENT)
         abx_hint(err, strchr(a->command[0], '/')
                           ? "the path is one inside the sandbox, not on this machine"

@@ -99,8 +99,12 @@ static void add_cell(abx_buf *out, const char *text, size_t width, bool last)
 static void cut_row(abx_buf *out, size_t from, size_t first, size_t width)
 {
     ABX_AUTO_FREE char *row = abx_strdup(abx_buf_cstr(out) + from);
-    if (abx_utf8_columns(row) <= width || width <= first)
+    if (abx_utf8_columns(row) <= width)
         return;
+    if (width < first + GAP) {
+        out->len = from + head_of(row, first);
+        return;
+    }
     out->len = from + head_of(row, width - 1);
     ABX_CHECK(abx_buf_add_str(out, ELLIPSIS) == 0);
 }

@@ -91,6 +91,8 @@ yyjson_mut_val *abx__envd_file(const abx_envd_client *c, yyjson_mut_doc *d, yyjs
     abx_mut_int(d, obj, "mode", mode_of(c, entry));
     if (c->abx && yyjson_is_int(yyjson_obj_get(entry, "abxAllocated")))
         abx_mut_int(d, obj, "allocated", abx_json_int(entry, "abxAllocated", size));
+    if (c->abx && abx_json_bool(entry, "abxClosed", false))
+        abx_mut_bool(d, obj, "closed", true);
     abx_mut_str(d, obj, "owner", abx__envd_text(entry, "owner"));
     abx_mut_str(d, obj, "group", abx__envd_text(entry, "group"));
     abx_mut_str(d, obj, "modifiedAt", abx__envd_text(entry, "modifiedTime"));

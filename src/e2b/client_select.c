@@ -66,7 +66,9 @@ uint8_t *abx__envd_bytes(yyjson_val *v, size_t *n, abx_error **err)
     yyjson_val *text = abx_json_get(v, "text");
     if (text) {
         *n = yyjson_get_len(text);
-        return (uint8_t *)abx_strndup(yyjson_get_str(text), *n);
+        uint8_t *copy = abx_alloc(*n + 1); /* a 0 byte in it is a byte like others */
+        memcpy(copy, yyjson_get_str(text), *n);
+        return copy;
     }
     yyjson_val *base64 = abx_json_get(v, "base64");
     uint8_t *bytes = yyjson_is_str(base64)

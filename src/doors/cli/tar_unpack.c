@@ -183,6 +183,14 @@ static int make_symlink(unpacker *u, int dir, const char *base, const char *name
     return 0;
 }
 
+static bool is_wanted(unpacker *u, const char *name)
+{
+    if (!u->o->wants || u->o->wants(name, u->o->wants_data))
+        return true;
+    abx_fail(u->err, ABX_ERR_FILE, "the stream holds '%.200s', which was not asked for", name);
+    return false;
+}
+
 /* A second name of a file that came before: found by the same safe way, never through a link. */
 static int make_hardlink(unpacker *u, int dir, const char *base, const char *name,
                          const char *target)
@@ -193,6 +201,8 @@ static int make_hardlink(unpacker *u, int dir, const char *base, const char *nam
     if (!clean[0])
         return abx_fail(u->err, ABX_ERR_FILE, "the link '%.200s' in the stream has no target",
                         name);
+    if (!is_wanted(u, clean))
+        return -1;
     const char *old = NULL;
     ABX_AUTO_FD from = abx_safe_parent(u->o->root, clean, false, &old);
     struct stat st;
@@ -224,6 +234,8 @@ static int make_entry(unpacker *u, struct archive_entry *e)
     if (!name[0]) { /* the folder itself */
         return type == AE_IFDIR && u->o->with_root ? remember(u, name, e) : 0;
     }
+    if (!is_wanted(u, name))
+        return -1;
     const char *base = NULL;
     ABX_AUTO_FD dir = abx_safe_parent(u->o->root, name, true, &base);
     if (dir < 0)

@@ -20,6 +20,9 @@ typedef struct abx_tar_unpack_options {
     bool with_root;   /* the folder is new: the stream's own mode and time for it */
     const char *
         only; /* the stream holds one file: made under this name, whatever it is called; NULL: any */
+    /* False: this name was not asked for, and the stream is refused. NULL: every name is taken. */
+    bool (*wants)(const char *name, void *data);
+    void *wants_data;
     abx_transfer *transfer; /* counts too; NULL allowed */
     /* The next bytes: 1, 0 at the end, -1 and *err. */
     int (*read)(const uint8_t **bytes, size_t *n, void *data, abx_error **err);

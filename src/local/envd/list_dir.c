@@ -24,6 +24,7 @@ typedef struct walk {
     level *levels;
     size_t count; /* levels open */
     size_t depth;
+    bool abx; /* a folder that may not be read is told, and the walk goes on */
 } walk;
 
 enum { MAX_LEVELS = 1000, MAX_PATH_BYTES = 64 * 1024 };
@@ -115,15 +116,19 @@ static int step(walk *w)
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, abx_mut_arr(d, root, "entries"));
     if (abx__entry_put_at(w->envd, d, o, l->fd, name, abx_buf_cstr(&w->path), name) < 0)
         return 1; /* gone since the folder was read */
-    int rc = abx_e2b_part(w->call, root);
     struct stat st;
     if (w->count >= w->depth || fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         !S_ISDIR(st.st_mode))
-        return rc;
-    if (push(w, l->fd, name) < 0) {
+        return abx_e2b_part(w->call, root);
+    int opened = push(w, l->fd, name), why = errno;
+    bool closed = opened < 0 && why == EACCES && w->abx;
+    if (closed)
+        abx_mut_bool(d, o, "abxClosed", true);
+    int rc = abx_e2b_part(w->call, root);
+    if (opened < 0 && !closed) {
         char text[96];
         abx_e2b_fail(w->call, ABX_E2B_CODE_INTERNAL, "error reading directory %s: %s",
-                     abx_buf_cstr(&w->path), abx__errno_text(errno, text));
+                     abx_buf_cstr(&w->path), abx__errno_text(why, text));
         return -1;
     }
     return rc;
@@ -213,6 +218,7 @@ void abx__rpc_list_dir(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     w->call = c;
     abx_buf_init(&w->path, MAX_PATH_BYTES);
     int64_t depth = abx_json_int(q, "depth", 0);
+    w->abx = abx_json_bool(q, "abx", false);
     w->depth = depth > 0 ? (size_t)depth : 1;
     if (abx__user_of(e, c, &w->user) < 0 ||
         abx__path_member(c, q, "path", "error getting file info: lstat", &asked) < 0) {

@@ -15,6 +15,7 @@ VERBS = {
     "exec": [],
     "shell": ["sh", "ssh", "connect", "attach"],
     "cp": ["copy"],
+    "sync": [],
     "files ls": [],
     "files cat": [],
     "files write": [],

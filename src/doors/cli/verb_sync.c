@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "doors/cli/print.h"
+#include "doors/cli/ask.h"
 #include "doors/cli/sync_inner.h"
 #include "doors/cli/verbs.h"
 

@@ -43,10 +43,14 @@ RUNS = {
     "pause": ["pause", "--json", "NEW"],
     "resume": ["resume", "--json", "NEW"],
     "kill": ["kill", "--json", "NEW"],
+    "sync": ["sync", "--json", "FOLDER", "BOX:/work/synced"],
+    "template add": ["template", "add", "--json", "NEW", "FOLDER"],
+    "template ls": ["template", "ls", "--json"],
+    "template info": ["template", "info", "--json", "NEW"],
 }
 CODES = {"exec": 143, "wait": 143}
 # Verbs whose own tests compare them with the schema.
-ELSEWHERE = ("sync", "code", "stats", "port", "fork", "template", "snapshot", "provider")
+ELSEWHERE = ("code", "stats", "port", "fork", "snapshot", "provider")
 
 
 def check_value(schema, kind, value, where):
@@ -86,11 +90,13 @@ def names(shared, box):
     sleeper = shared.ok("exec", "-d", box, "--", "sleep", "1000").text.strip()
     (shared.work / "abx.toml").write_text('provider = "local"\n')
     shared.ok("wait", box, job)
-    return {"BOX": box, "JOB": job, "SLEEPER": sleeper, "NEW": "schema-new"}
+    (shared.work / "folder").mkdir()
+    (shared.work / "folder" / "f").write_text("x")
+    return {"FOLDER": "folder", "BOX": box, "JOB": job, "SLEEPER": sleeper, "NEW": "schema-new"}
 
 
 def filled(args, names):
-    return [re.sub("BOX|JOB|SLEEPER|NEW", lambda m: names[m[0]], a) for a in args]
+    return [re.sub("FOLDER|BOX|JOB|SLEEPER|NEW", lambda m: names[m[0]], a) for a in args]
 
 
 def test_every_verb_with_output_is_run_below(schema):

@@ -260,12 +260,20 @@ static char *place_of(const abx_verb *verb, size_t at)
 static void offer_place(line *l, const char *place)
 {
     bool path_inside = abx_has_prefix(place, "ID:");
+    if (l->verb->id == ABX_VERB_SYNC) { /* one here and one inside, in either order */
+        if (!strchr(l->typed, ':'))
+            offer_sandboxes(l, ":");
+        ask_shell(l, "folders");
+        return;
+    }
     bool either = strcmp(place, "SRC") == 0 || strcmp(place, "DST") == 0;
     if (path_inside || either) {
         if (!strchr(l->typed, ':'))
             offer_sandboxes(l, ":");
         if (either)
             ask_shell(l, "files");
+    } else if (strcmp(place, "ID") == 0 && abx_has_prefix(l->verb->name, "provider ")) {
+        offer_providers(l, "");
     } else if (strcmp(place, "ID") == 0) {
         offer_sandboxes(l, "");
     } else if (strcmp(place, "SIGNAL") == 0) {
@@ -276,7 +284,7 @@ static void offer_place(line *l, const char *place)
         offer_verbs(l, NULL);
     } else if (strchr(place, '|')) {
         offer_list(l, "", place, '|');
-    } else if (abx_in_list("FILE ARCHIVE COMMAND ARG", place, ' ')) {
+    } else if (abx_in_list("FILE ARCHIVE SOURCE COMMAND ARG", place, ' ')) {
         ask_shell(l, "files");
     } else if (strcmp(place, "DIR") == 0) {
         ask_shell(l, "folders");

@@ -3,7 +3,7 @@
 turn) and a median; the table at the end shows the ratio and what is to be reached.
 
 Usage: bench.py [--quick] [--json FILE] [--users root,user] [ROW...]
-Rows: start size run exec memory throughput copy http (default: all). As root every row that makes sandboxes is
+Rows: start size run exec burst memory throughput copy http (default: all). As root every row that makes sandboxes is
 measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
 ABX_BUILD names the folder with the program (default: build/release)."""
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
-ROWS = ["start", "size", "run", "exec", "memory", "throughput", "copy", "http"]
+ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http"]
 NOBODY = 64991  # an ordinary user for whom nothing is prepared
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all",
          "--die-with-parent", "true"]
@@ -143,6 +143,18 @@ def exec_(table, caller, quick):
     table.compare("create and kill", caller.name, made, reference, "bwrap", None)
 
 
+def burst(table, caller, quick):
+    """Many sandboxes made, used and removed: one after the other, and 8 at a time."""
+    many = 40 if quick else 200
+    for at_once in (1, 8):
+        both = [f'seq {many} | xargs -P {at_once} -I N {words} > /dev/null'
+                for words in (f"'{caller.abx}' -P local run -- true", " ".join(BWRAP))]
+        seconds = [[caller.shell(script) for script in both] for _ in range(3)]
+        mine, other = (statistics.median(s[i] for s in seconds) for i in (0, 1))
+        table.add(f"{many} runs, {at_once} at a time", caller.name, f"{mine / many * 1000:.2f} ms each",
+                  f"bwrap {other / many * 1000:.2f} ms", f"{mine / other:.2f}", None, True)
+
+
 def pss_kb(pids):
     total = 0
     for pid in pids:
@@ -249,7 +261,7 @@ def http(table, caller, quick):
                       r.get("reached", True))
 
 
-FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "memory": memory, "throughput": throughput,
+FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "burst": burst, "memory": memory, "throughput": throughput,
              "copy": copy, "http": http}
 ONCE = {"size", "http"}
 

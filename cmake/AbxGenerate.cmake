@@ -3,6 +3,7 @@
 #     licenses.h/.c    the licence texts of all that is linked in, compressed
 #     conformance.h/.c the cases of the conformance suite, compressed
 #     seccomp_table.h  the sandbox's system call filter, made by src/local/gen
+#     kernels.h        the kernels of src/local/kernels as bytes
 set(ABX_GENERATED ${CMAKE_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${ABX_GENERATED})
 
@@ -17,6 +18,14 @@ add_dependencies(abx_generated abx_build_header)
 
 include(AbxLicenses)
 include(AbxConformance)
+
+file(GLOB _kernels CONFIGURE_DEPENDS src/local/kernels/*)
+add_custom_command(OUTPUT ${ABX_GENERATED}/kernels.h
+    COMMAND ${CMAKE_COMMAND} -DDIR=${CMAKE_SOURCE_DIR}/src/local/kernels
+        -DOUT=${ABX_GENERATED}/kernels.h -P ${CMAKE_SOURCE_DIR}/cmake/kernels.cmake
+    DEPENDS ${_kernels} ${CMAKE_SOURCE_DIR}/cmake/kernels.cmake VERBATIM)
+add_custom_target(abx_kernels DEPENDS ${ABX_GENERATED}/kernels.h)
+add_dependencies(abx_generated abx_kernels)
 
 file(GLOB _gen CONFIGURE_DEPENDS src/local/gen/*.c)
 if(_gen)

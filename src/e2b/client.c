@@ -15,9 +15,18 @@ static bool is_line(const char *s)
     return true;
 }
 
+static char *without_slash(const char *url)
+{
+    size_t n = strlen(url);
+    while (n > 0 && url[n - 1] == '/')
+        n--;
+    return abx_strndup(url, n);
+}
+
 static void client_free(abx_envd_client *c)
 {
     free(c->base_url);
+    free(c->code_url);
     free(c->sandbox_id);
     free(c->token);
     free(c);
@@ -26,15 +35,13 @@ static void client_free(abx_envd_client *c)
 int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out, abx_error **err)
 {
     const char *id = o->sandbox_id ? o->sandbox_id : "";
-    if (!is_line(id) || !is_line(o->token) || !is_line(o->base_url))
+    if (!is_line(id) || !is_line(o->token) || !is_line(o->base_url) || !is_line(o->code_url))
         return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
                         "the token or the address of sandbox '%s' has control characters", id);
     abx_envd_client *c = ABX_NEW(abx_envd_client);
-    size_t n = strlen(o->base_url);
-    while (n > 0 && o->base_url[n - 1] == '/')
-        n--;
     c->loop = o->loop;
-    c->base_url = abx_strndup(o->base_url, n);
+    c->base_url = without_slash(o->base_url);
+    c->code_url = without_slash(o->code_url ? o->code_url : o->base_url);
     c->sandbox_id = abx_strdup(id);
     c->token = abx_strdup(o->token);
     c->codec = o->codec;
@@ -114,6 +121,12 @@ static const abx__envd_op *op_of(abx_op_id id)
     case ABX_OP_PTY_WRITE: return &abx__envd_pty_write;
     case ABX_OP_PTY_RESIZE: return &abx__envd_pty_resize;
     case ABX_OP_PTY_CLOSE: return &abx__envd_pty_close;
+    case ABX_OP_CODE_RUN: return &abx__envd_code_run;
+    case ABX_OP_CODE_INTERRUPT: return &abx__envd_code_interrupt;
+    case ABX_OP_CODE_CONTEXT_CREATE: return &abx__envd_context_create;
+    case ABX_OP_CODE_CONTEXT_LIST: return &abx__envd_context_list;
+    case ABX_OP_CODE_CONTEXT_RESTART: return &abx__envd_context_restart;
+    case ABX_OP_CODE_CONTEXT_REMOVE: return &abx__envd_context_remove;
     default: return NULL;
     }
 }

@@ -1,5 +1,5 @@
 /* The client of envd, the data plane of an E2B-shaped sandbox: one object a sandbox. It runs the operations
- * process.*, fs.* and pty.* of the op table. Used by every adapter whose sandboxes speak E2B.
+ * process.*, fs.*, pty.* and code.* of the op table. Used by every adapter whose sandboxes speak E2B.
  *
  * All answers are foreign: heads, messages, names and depth are limited and checked; no redirect is followed.
  * Threads: the loop's. */
@@ -18,7 +18,8 @@ typedef struct abx_envd_client abx_envd_client;
 
 typedef struct abx_envd_client_options {
     uv_loop_t *loop;
-    const char *base_url;   /* "https://49983-ID.DOMAIN", or "http://envd" with dial */
+    const char *base_url; /* "https://49983-ID.DOMAIN", or "http://envd" with dial */
+    const char *code_url; /* of the code interpreter, "https://49999-…"; NULL: the same server */
     const char *sandbox_id; /* E2b-Sandbox-Id; also names the sandbox in errors */
     const char *token;      /* X-Access-Token, or NULL */
     abx_e2b_codec codec;    /* binary where the server has it: bytes stay bytes */
@@ -38,7 +39,7 @@ int abx_envd_client_open(const abx_envd_client_options *options, abx_envd_client
 void abx_envd_client_gone(abx_envd_client *client);
 /* Cancel what runs, then cb(data) on the loop. cb may be NULL. */
 void abx_envd_client_close(abx_envd_client *client, void (*cb)(void *data), void *data);
-/* Run a process.*, fs.* or pty.* call. 0: the call will end; -1: *err, not started. */
+/* Run a process.*, fs.*, pty.* or code.* call. 0: the call will end; -1: *err, not started. */
 int abx_envd_client_start(abx_envd_client *client, abx_call *call, abx_error **err);
 /* Our envd only: a control request, POST PATH with a JSON object; cb once, on the loop, with the answer's
  * object or an error (both borrowed). Used for the time limit. */

@@ -47,7 +47,7 @@ static char *basic_user(const char *user)
 static void add_lines(const abx_envd_client *c, const abx__envd_request *r, lines *l)
 {
     add(l, abx_format("E2b-Sandbox-Id: %s", c->sandbox_id));
-    add(l, abx_strdup("E2b-Sandbox-Port: 49983"));
+    add(l, abx_strdup(r->code ? "E2b-Sandbox-Port: 49999" : "E2b-Sandbox-Port: 49983"));
     add(l, abx_strdup("Accept-Encoding: identity"));
     if (c->token)
         add(l, abx_format("X-Access-Token: %s", c->token));
@@ -199,7 +199,7 @@ abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd
     static const abx_http_handlers handlers = {on_head, on_body, on_writable, on_end};
     lines head = {.count = 0};
     add_lines(c, r, &head);
-    ABX_AUTO_FREE char *url = abx_format("%s%s", c->base_url, r->path);
+    ABX_AUTO_FREE char *url = abx_format("%s%s", r->code ? c->code_url : c->base_url, r->path);
     abx_http_request request = {
         .method = r->method,
         .url = url,

@@ -32,6 +32,7 @@ typedef struct abx__envd_job abx__envd_job;
 struct abx_envd_client {
     uv_loop_t *loop;
     char *base_url; /* without a slash at the end */
+    char *code_url; /* likewise */
     char *sandbox_id;
     char *token;
     abx_e2b_codec codec;
@@ -77,6 +78,7 @@ typedef struct abx__envd_request {
     size_t body_len;
     bool body_stream;
     int64_t body_size;
+    bool code;                   /* goes to the code interpreter */
     bool connect;                /* Connect protocol: its version header */
     bool keepalive;              /* ask for keepalives */
     uint64_t connect_timeout_ms; /* 0: no header */
@@ -269,6 +271,10 @@ extern const abx__envd_op abx__envd_process_start, abx__envd_process_attach,
     abx__envd_process_close_stdin, abx__envd_pty_open, abx__envd_pty_write, abx__envd_pty_resize,
     abx__envd_pty_close, abx__envd_fs_read, abx__envd_fs_write, abx__envd_fs_stat,
     abx__envd_fs_list, abx__envd_fs_make_dir, abx__envd_fs_rename, abx__envd_fs_remove,
-    abx__envd_fs_watch;
+    abx__envd_fs_watch, abx__envd_code_run, abx__envd_code_interrupt, abx__envd_context_create,
+    abx__envd_context_list, abx__envd_context_restart, abx__envd_context_remove;
+
+/* Why the code interpreter refused (client_contexts.c). */
+abx_error *abx__envd_code_error(const abx_envd_client *c, const abx__envd_exchange *x);
 
 #endif

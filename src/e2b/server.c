@@ -64,14 +64,32 @@ static void not_found(abx_exchange *x)
     abx_exchange_reply_with(x, 404, l.items, l.count, text, sizeof(text) - 1);
 }
 
+/* Is path that of the route? Then *from and *n are what stands for its *, n 0 without one. */
+static bool fits(const char *route, const char *path, const char **from, size_t *n)
+{
+    size_t head = strcspn(route, "*");
+    *n = 0;
+    if (!route[head])
+        return strcmp(route, path) == 0;
+    if (strncmp(route, path, head) != 0)
+        return false;
+    *from = path + head;
+    *n = strcspn(*from, "/");
+    return *n > 0 && strcmp(*from + *n, route + head + 1) == 0;
+}
+
 /* Other verbs of a path that exists: one Allow line each. */
 static void wrong_verb(abx_exchange *x, const char *path)
 {
+    const char *from = NULL;
+    size_t n = 0;
     abx__lines l;
     abx__lines_init(&l, x, true);
     for (size_t i = 0; i < ABX_E2B_METHOD_COUNT; i++)
-        if (strcmp(abx__routes[i].path, path) == 0)
-            abx__lines_add(&l, abx__routes[i].verb[0] == 'G' ? "Allow: GET" : "Allow: POST");
+        if (fits(abx__routes[i].path, path, &from, &n))
+            abx__lines_add(&l, abx__routes[i].verb[0] == 'G'   ? "Allow: GET"
+                               : abx__routes[i].verb[0] == 'D' ? "Allow: DELETE"
+                                                               : "Allow: POST");
     abx_exchange_reply_with(x, 405, l.items, l.count, NULL, 0);
 }
 
@@ -145,8 +163,10 @@ static void on_request(abx_exchange *x, void *data)
     }
     const abx__route *found = NULL;
     bool path_known = false;
+    const char *from = NULL;
+    size_t segment_len = 0;
     for (size_t i = 0; i < ABX_E2B_METHOD_COUNT && !found; i++) {
-        if (strcmp(abx__routes[i].path, path) != 0)
+        if (!fits(abx__routes[i].path, path, &from, &segment_len))
             continue;
         path_known = true;
         if (strcmp(abx__routes[i].verb, verb) == 0)
@@ -169,7 +189,9 @@ static void on_request(abx_exchange *x, void *data)
     else if (m == ABX_E2B_M_FILES_PUT)
         abx__put_start(s, x);
     else
-        abx__call_start(s, x, m, ABX_TAKE(user));
+        abx__call_start(s, x, m, ABX_TAKE(user),
+                        segment_len > 0 ? abx_percent_decode(from, segment_len, &segment_len)
+                                        : NULL);
 }
 
 int abx_e2b_server_open(const abx_e2b_server_options *options, abx_e2b_server **out,

@@ -66,6 +66,10 @@ typedef struct abx_e2b_call_handlers {
 abx_e2b_method abx_e2b_call_method(const abx_e2b_call *c);
 /* The user that was asked for by Basic auth (it exists), or NULL. */
 const char *abx_e2b_call_user(const abx_e2b_call *c);
+/* What stood for the * of the route's path, decoded; "" without one. */
+const char *abx_e2b_call_segment(const abx_e2b_call *c);
+/* Does the request speak our dialect (X-Abx: 1)? */
+bool abx_e2b_call_is_abx(const abx_e2b_call *c);
 /* Connect-Timeout-Ms of the request, ABX_FOREVER when absent. */
 uint64_t abx_e2b_call_timeout_ms(const abx_e2b_call *c);
 /* handlers must stay valid; members may be NULL. */
@@ -78,16 +82,19 @@ void abx_e2b_call_resume(abx_e2b_call *c);
 void abx_e2b_answer(abx_e2b_call *c, yyjson_mut_val *tree);
 /* Finish any call with an error; after the first message of a stream it is the error frame. */
 void abx_e2b_fail(abx_e2b_call *c, abx_e2b_code code, const char *fmt, ...) ABX_PRINTF(3, 4);
-/* Finish a plain call with this HTTP status and {"code":status,"message":text}. */
+/* Finish a plain call, or a LINES call before its first line, with this HTTP status and
+ * {"code":status,"message":text}. */
 void abx_e2b_refuse(abx_e2b_call *c, int status, const char *fmt, ...) ABX_PRINTF(3, 4);
 /* Server streams: one message; one data event. 1: go on; 0: more than 256 KiB wait, hold until on_writable. */
 int abx_e2b_send(abx_e2b_call *c, yyjson_mut_val *tree);
 int abx_e2b_send_data(abx_e2b_call *c, abx_e2b_channel channel, const void *bytes, size_t n);
+/* LINES: bytes of the answer as they are, whole lines or parts of them. Returns as abx_e2b_send. */
+int abx_e2b_send_lines(abx_e2b_call *c, const void *bytes, size_t n);
 /* A unary answer whose one list is long: each part is an answer with one item. Returns as abx_e2b_send; then
  * parts_end instead of abx_e2b_answer. After the first part an error breaks the connection off. */
 int abx_e2b_part(abx_e2b_call *c, yyjson_mut_val *tree);
 void abx_e2b_parts_end(abx_e2b_call *c);
-/* Finish a server stream well. */
+/* Finish a server stream, or one of lines, well. */
 void abx_e2b_end(abx_e2b_call *c);
 
 /* --- files ----------------------------------------------------------------------------------------- */

@@ -179,7 +179,8 @@ void abx__fail_text(abx_e2b_call *c, abx_e2b_code code, const char *text)
         add_error(&body, code, text, true);
         stream_head(c);
         put_stream_end(c, &body);
-    } else if (c->route->kind == ABX__KIND_PLAIN) {
+    } else if (!c->head_sent &&
+               (c->route->kind == ABX__KIND_PLAIN || c->route->kind == ABX__KIND_LINES)) {
         abx__reply_status(c->x, abx__code_status(code), text);
     } else if (c->head_sent) { /* in the middle of an answer in parts */
         abx_exchange_abort(c->x);
@@ -375,8 +376,36 @@ int abx_e2b_send_data(abx_e2b_call *c, abx_e2b_channel channel, const void *byte
     return abx_exchange_write(c->x, out->data, out->len);
 }
 
+static void lines_head(abx_e2b_call *c)
+{
+    if (c->head_sent)
+        return;
+    c->head_sent = true;
+    abx__lines l;
+    abx__lines_init(&l, c->x, true);
+    abx__lines_add(&l, "Content-Type: application/x-ndjson");
+    abx__lines_add(&l, "Cache-Control: no-store");
+    abx_exchange_head(c->x, 200, l.items, l.count, -1);
+}
+
+int abx_e2b_send_lines(abx_e2b_call *c, const void *bytes, size_t n)
+{
+    if (!c->live || !c->x || n == 0)
+        return 1;
+    lines_head(c);
+    c->last_ms = uv_now(c->server->loop);
+    c->in_line = ((const char *)bytes)[n - 1] != '\n';
+    return abx_exchange_write(c->x, bytes, n);
+}
+
 void abx__send_keepalive(abx_e2b_call *c)
 {
+    static const char line[] = "{\"type\":\"keepalive\"}\n";
+    if (c->route->kind == ABX__KIND_LINES) {
+        if (!c->in_line)
+            (void)abx_e2b_send_lines(c, line, sizeof(line) - 1);
+        return;
+    }
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     yyjson_mut_val *at = c->method == ABX_E2B_M_WATCH_DIR ? root : abx_mut_obj(d, root, "event");
@@ -388,7 +417,12 @@ void abx_e2b_end(abx_e2b_call *c)
 {
     if (!c->live || !c->x)
         return;
-    stream_head(c);
-    put_stream_end(c, NULL);
+    if (c->route->kind == ABX__KIND_LINES) {
+        lines_head(c);
+        abx_exchange_end(c->x);
+    } else {
+        stream_head(c);
+        put_stream_end(c, NULL);
+    }
     abx__call_done(c);
 }

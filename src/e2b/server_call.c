@@ -16,6 +16,17 @@ const char *abx_e2b_call_user(const abx_e2b_call *c)
     return c->user;
 }
 
+const char *abx_e2b_call_segment(const abx_e2b_call *c)
+{
+    return c->segment ? c->segment : "";
+}
+
+bool abx_e2b_call_is_abx(const abx_e2b_call *c)
+{
+    const char *ours = c->x ? abx_exchange_header(c->x, "X-Abx") : NULL;
+    return ours && strcmp(ours, "1") == 0;
+}
+
 uint64_t abx_e2b_call_timeout_ms(const abx_e2b_call *c)
 {
     return c->timeout_ms;
@@ -201,7 +212,7 @@ static void on_plain_body(abx_exchange *x, const uint8_t *bytes, size_t n, void 
     abx_e2b_call *c = data;
     ABX_AUTO_ERROR err = NULL;
     yyjson_doc *d = NULL;
-    if (strcmp(c->route->verb, "POST") == 0) {
+    if (strcmp(c->route->verb, "POST") == 0 && (n > 0 || !strchr(c->route->path, '*'))) {
         if (n > 0)
             d = abx_json_parse(bytes, n, ABX_ERR_USAGE, "request body", &err);
         if (!d || !yyjson_is_obj(yyjson_doc_get_root(d))) {
@@ -212,6 +223,10 @@ static void on_plain_body(abx_exchange *x, const uint8_t *bytes, size_t n, void 
                                   : "not an object");
             return;
         }
+    }
+    if (c->route->kind == ABX__KIND_LINES) {
+        c->keepalive_ms = ABX__LINES_ALIVE_MS;
+        c->last_ms = uv_now(c->server->loop);
     }
     run(c, d);
 }
@@ -342,6 +357,7 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     if (is_use(c))
         abx__use_end(c->server);
     free(c->user);
+    free(c->segment);
     yyjson_doc_free(c->request);
     abx_buf_clear(&c->in);
     abx_buf_clear(&c->parts);
@@ -352,7 +368,8 @@ static void on_close(abx_exchange *x, bool complete, void *data)
 static void on_peer_eof(abx_exchange *x, void *data)
 {
     abx_e2b_call *c = data;
-    if (c->live && c->request && c->route->kind == ABX__KIND_SERVER)
+    bool stream = c->route->kind == ABX__KIND_SERVER || c->route->kind == ABX__KIND_LINES;
+    if (c->live && c->request && stream)
         abx_exchange_abort(x);
 }
 
@@ -378,7 +395,8 @@ static int check_head(abx_e2b_call *c)
     return 0;
 }
 
-void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char *user)
+void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char *user,
+                     char *segment)
 {
     abx_e2b_call *c = ABX_NEW(abx_e2b_call);
     c->server = s;
@@ -386,6 +404,7 @@ void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char 
     c->method = m;
     c->route = &abx__routes[m];
     c->user = user;
+    c->segment = segment;
     c->live = true;
     c->timeout_ms = ABX_FOREVER;
     if (is_use(c))
@@ -402,6 +421,10 @@ void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char 
     abx_exchange_handle(x, &handlers, c);
     if (c->route->kind == ABX__KIND_PLAIN) {
         abx_exchange_collect(x, (size_t)1024 * 1024, on_plain_body, c);
+        return;
+    }
+    if (c->route->kind == ABX__KIND_LINES) {
+        abx_exchange_collect(x, ABX__MAX_MESSAGE, on_plain_body, c);
         return;
     }
     if (read_type(c) < 0) {

@@ -20,7 +20,8 @@
 
 enum {
     ABX__MAX_MESSAGE = 24 * 1024 * 1024, /* one request message, also unpacked */
-    ABX__KEEPALIVE_MS = 90 * 1000
+    ABX__KEEPALIVE_MS = 90 * 1000,
+    ABX__LINES_ALIVE_MS = 5 * 1000 /* of a stream of lines without any */
 };
 
 typedef enum abx__kind {
@@ -28,6 +29,7 @@ typedef enum abx__kind {
     ABX__KIND_SERVER,
     ABX__KIND_CLIENT,
     ABX__KIND_PLAIN,
+    ABX__KIND_LINES,
     ABX__KIND_FILES
 } abx__kind;
 
@@ -64,6 +66,7 @@ struct abx_e2b_call {
     const abx__route *route;
     abx_e2b_codec codec;
     char *user;
+    char *segment; /* NULL: none in the path */
     yyjson_doc *request;
     const abx_e2b_call_handlers *on;
     void *data;
@@ -78,6 +81,7 @@ struct abx_e2b_call {
     bool live;      /* the filling may still finish it */
     bool is_stream; /* answered with envelopes */
     bool head_sent;
+    bool in_line; /* the last byte of a stream of lines was no newline */
     bool charset; /* the request's content type names utf-8: so does ours */
     bool gzip_in;
     bool paused;
@@ -110,7 +114,9 @@ void abx__send_keepalive(abx_e2b_call *c);
 void abx__call_done(abx_e2b_call *c);
 
 /* server_call.c */
-void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char *user);
+/* user and segment are taken over; both may be NULL. */
+void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char *user,
+                     char *segment);
 void abx__call_feed(abx_e2b_call *c); /* hand on whole messages of a client stream */
 
 /* server_clock.c */

@@ -141,6 +141,7 @@ static void server_closed(void *data)
     abx_envd *e = data;
     e->server_open = 0;
     abx__procs_close(e);
+    abx__code_close(e);
     abx__hunts_close(e);
     abx__pause_close(e);
     abx__polled_close(e);

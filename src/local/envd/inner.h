@@ -12,6 +12,7 @@
  *   metrics.c  /metrics, /envs, /abx/info
  *   life.c     time limits             pause.c     pause and resume, and their routes
  *   seen.c     the processes of /proc
+ *   code_rpc.c, context*.c, kernel*.c  code with kept state: code_inner.h
  *
  * Nothing here blocks: pipes and terminals are non-blocking; files are opened with O_NONBLOCK and checked. */
 #ifndef ABX_LOCAL_ENVD_INNER_H
@@ -77,6 +78,7 @@ typedef struct abx__name_cache {
 typedef struct abx__proc abx__proc;
 typedef struct abx__store abx__store;
 typedef struct abx__times abx__times;
+typedef struct abx__code abx__code;
 
 struct abx_envd {
     uv_loop_t *loop;
@@ -108,6 +110,7 @@ struct abx_envd {
     abx__node procs;
     abx__node left; /* forgotten, but somebody they left behind still holds their output */
     abx__node hunts, watchers, polled;
+    abx__code *code; /* contexts of code; NULL until the first */
     size_t proc_count;
     size_t polled_count;
     uint64_t next_id;
@@ -217,6 +220,7 @@ typedef struct abx__spawn {
         sh_argv; /* a file that is no program: run it by the shell, argv from [2] on; NULL: do not */
     const char *cwd;
     int fds[3];
+    int control;       /* becomes descriptor 3; 0: none */
     bool tty;          /* fds are a terminal: make it the controlling one */
     bool pipe_only;    /* SIGPIPE is the only signal that this process ignores or handles */
     bool told_by_exit; /* a failed exec is text on stderr and 126 or 127, not an error */
@@ -315,6 +319,14 @@ typedef struct abx__start {
     const char *input; /* base64, or NULL */
 } abx__start;
 
+/* Its environment; owned list of owned strings. */
+char **abx__start_env(const abx_envd *e, const abx__start *st);
+/* The process of st with these descriptors: s has argv (and control), the rest is filled in. The pid, or -1 with
+ * stage and error. envp and paths of s are the caller's to free. */
+pid_t abx__start_spawn(abx_envd *e, const abx__start *st, const int fds[3], abx__spawn *s,
+                       uint64_t mark);
+/* The kernel should take commands before pid 1 when memory ends. */
+void abx__start_oom_score(const abx_envd *e, const abx__user *u, pid_t pid);
 /* Start what st says. 0: the call was given its first event; -1: the call was failed. */
 int abx__proc_start(abx_envd *e, abx__start *st);
 abx__proc *abx__proc_new(abx_envd *e, abx__start *st); /* in the table, not running yet */
@@ -438,6 +450,17 @@ void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, 
 int abx__put_write(void *file, const uint8_t *bytes, size_t n);
 void abx__put_close(void *file, bool whole, abx_e2b_put_done done, void *arg);
 void abx__rpc_compose(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+
+/* --- code_rpc.c, context.c, kernel.c ------------------------------------------------------------------------------- */
+void abx__rpc_execute(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_context_new(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_context_list(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_context_restart(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_context_remove(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+void abx__rpc_abx_interrupt(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+/* A child was reaped that is no process of a Start: it may be a kernel. */
+void abx__code_reaped(abx_envd *e, pid_t pid, int status);
+void abx__code_close(abx_envd *e);
 
 /* --- metrics.c ------------------------------------------------------------------------------------------------------ */
 void abx__rpc_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q);

@@ -40,6 +40,8 @@ static void reap(abx_envd *e)
         abx__proc *p = abx__proc_by_pid(e, pid);
         if (p)
             abx__proc_reaped(p, status);
+        else
+            abx__code_reaped(e, pid, status);
     }
     abx__pause_check(e);
 }

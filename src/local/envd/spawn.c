@@ -178,7 +178,15 @@ _Noreturn static void child(const abx__spawn *s, int pipe_fd)
     int error = s->lock ? s->lock(s->lock_data) : 0;
     if (error != 0)
         give_up(pipe_fd, ABX__STAGE_FILTER, error);
-    (void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    unsigned first = 3;
+    if (s->control > 0) { /* what is at 3 now must stay until exec: it may be the pipe */
+        pipe_fd = fcntl(pipe_fd, F_DUPFD_CLOEXEC, 4);
+        if (pipe_fd < 0 || dup2(s->control, 3) < 0)
+            give_up(pipe_fd, ABX__STAGE_SESSION, errno);
+        first = 4;
+        (void)fcntl(3, F_SETFD, 0);
+    }
+    (void)syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC);
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -37,7 +37,7 @@ static void env_put(env_list *l, char *text)
     l->items[l->count] = NULL;
 }
 
-static char **make_env(const abx_envd *e, const abx__start *st)
+char **abx__start_env(const abx_envd *e, const abx__start *st)
 {
     env_list l = {0};
     env_put(&l, abx_strdup("PATH=" COMMAND_PATH));
@@ -184,9 +184,10 @@ static void fail_e2b(const abx__start *st, const abx__spawn *s)
 }
 
 /* --- the start ------------------------------------------------------------------------------------------------ */
-static pid_t spawn(abx_envd *e, abx__start *st, const ends *x, abx__spawn *s, uint64_t mark)
+pid_t abx__start_spawn(abx_envd *e, const abx__start *st, const int fds[3], abx__spawn *s,
+                       uint64_t mark)
 {
-    s->envp = make_env(e, st);
+    s->envp = abx__start_env(e, st);
     s->paths = abx__spawn_paths(s->argv[0], s->envp);
     size_t n = 0;
     while (s->argv[n])
@@ -199,7 +200,7 @@ static pid_t spawn(abx_envd *e, abx__start *st, const ends *x, abx__spawn *s, ui
     }
     s->sh_argv = sh;
     s->cwd = st->cwd;
-    memcpy(s->fds, x->child, sizeof(s->fds));
+    memcpy(s->fds, fds, sizeof(s->fds));
     s->tty = st->tty;
     s->pipe_only = e->is_init;
     s->told_by_exit = !st->abx;
@@ -235,7 +236,7 @@ static pid_t spawn(abx_envd *e, abx__start *st, const ends *x, abx__spawn *s, ui
 }
 
 /* The kernel should take commands before pid 1 when memory ends. */
-static void set_oom_score(const abx_envd *e, const abx__user *u, pid_t pid)
+void abx__start_oom_score(const abx_envd *e, const abx__user *u, pid_t pid)
 {
     char path[48];
     if (e->oom_fd >= 0)
@@ -281,10 +282,10 @@ int abx__proc_start(abx_envd *e, abx__start *st)
     }
     abx__proc *p = abx__proc_new(e, st);
     abx__spawn s = {.argv = make_argv(st)};
-    p->pid = spawn(e, st, &x, &s, p->mark);
+    p->pid = abx__start_spawn(e, st, x.child, &s, p->mark);
     int rc = p->pid > 0 ? 0 : -1;
     if (rc == 0) {
-        set_oom_score(e, &st->user, p->pid);
+        abx__start_oom_score(e, &st->user, p->pid);
         begin(p, st, &x);
     } else {
         if (st->abx)

@@ -11,6 +11,7 @@ GROUPS = {
     "process": "Processes",
     "fs": "Files",
     "pty": "Terminals",
+    "code": "Code with kept state",
     "provider": "The backend itself",
 }
 STYLES = {
@@ -100,7 +101,7 @@ def errors(t):
     yield "# Errors"
     yield ""
     yield "Every failure has a code and a type that never change. Each is a row of `src/base/errors.def`; `scripts/gen_docs.py`"
-    yield "made this page from it. *Exit* is the exit code of a verb; `run`, `exec` and `shell` end with 125 instead (2 for a"
+    yield "made this page from it. *Exit* is the exit code of a verb; `run`, `exec`, `shell` and `code` end with 125 instead (2 for a"
     yield "wrong command line) and show this number as `exitCode` with `--json`. *Retry*: the same call may work later."
     yield ""
     for band, rows in itertools.groupby(t.errors, key=lambda e: e.code[1]):

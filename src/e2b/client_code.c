@@ -17,6 +17,7 @@ typedef struct running {
     abx_lines lines;
     bool full;    /* the call takes no more now */
     bool cut;     /* the last line was no JSON: it may have been cut off by the kernel's end */
+    bool started; /* the event was sent */
     bool ended;   /* end_of_execution was there */
     bool expired; /* the time limit, where the server has none */
     int64_t count;
@@ -96,10 +97,28 @@ static void take_error(abx__envd_job *job, yyjson_val *line)
     hold(r, abx_call_event(job->call, "error", d));
 }
 
+/* With the count of runs where the server tells it first, as it mostly does. */
+static void tell_start(abx__envd_job *job)
+{
+    running *r = job->state;
+    if (r->started)
+        return;
+    r->started = true;
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    if (r->count > 0)
+        abx_mut_int(d, root, "executionCount", r->count);
+    hold(r, abx_call_event(job->call, "started", d));
+}
+
 static int take_line(abx__envd_job *job, yyjson_val *line, abx_error **err)
 {
     running *r = job->state;
     const char *type = abx_json_str(line, "type", "");
+    if (strcmp(type, "number_of_executions") == 0)
+        r->count = abx_json_int(line, "execution_count", 0);
+    if (strcmp(type, "keepalive") != 0) /* it may still wait for its turn */
+        tell_start(job);
     if (strcmp(type, "stdout") == 0)
         return take_output(job, ABX_CH_STDOUT, line, err);
     if (strcmp(type, "stderr") == 0)
@@ -108,8 +127,6 @@ static int take_line(abx__envd_job *job, yyjson_val *line, abx_error **err)
         take_result(job, line);
     else if (strcmp(type, "error") == 0)
         take_error(job, line);
-    else if (strcmp(type, "number_of_executions") == 0)
-        r->count = abx_json_int(line, "execution_count", 0);
     else if (strcmp(type, "end_of_execution") == 0)
         r->ended = true;
     return 0; /* also keepalives, and lines of a later version */
@@ -218,7 +235,7 @@ static void on_end(abx__envd_exchange *x, const abx_error *err)
         else if (err)
             abx__envd_job_broken(job, err, on_broken);
         else if (!x->good)
-            abx__envd_job_fail(job, abx__envd_code_error(job->client, x));
+            abx__envd_job_fail(job, abx__envd_code_error(job, x));
         else
             abx__envd_job_broken(job, early, on_broken);
     }

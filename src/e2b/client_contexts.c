@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 
 enum { MAX_TEXT = 4096 };
 
@@ -14,13 +13,19 @@ typedef struct asking {
     yyjson_mut_doc *(*read)(const abx__envd_job *job, yyjson_val *answer, abx_error **err);
 } asking;
 
-abx_error *abx__envd_code_error(const abx_envd_client *c, const abx__envd_exchange *x)
+abx_error *abx__envd_code_error(const abx__envd_job *job, const abx__envd_exchange *x)
 {
+    const abx_envd_client *c = job->client;
+    const char *context = abx__envd_param(job, "contextId");
     abx_error *err = abx__envd_answer_error(c, ABX__ENVD_CONTROL, x);
     switch (x->status) {
     case 404:
-        if (strstr(err->message, "ontext"))
-            err->id = ABX_ERR_CONTEXT_NOT_FOUND;
+        if (context && strstr(err->message, "ontext")) {
+            abx_error_free(err);
+            err = abx__envd_stamp(
+                c, x,
+                abx_error_new(ABX_ERR_CONTEXT_NOT_FOUND, "there is no context '%s'", context));
+        }
         break;
     case 422: err->id = ABX_ERR_USAGE; break;
     case 429: err->id = c->abx ? ABX_ERR_QUOTA : ABX_ERR_RATE_LIMIT; break;
@@ -31,8 +36,6 @@ abx_error *abx__envd_code_error(const abx_envd_client *c, const abx__envd_exchan
         break;
     default: break;
     }
-    if (err->id == ABX_ERR_CONTEXT_NOT_FOUND && abx_has_prefix(err->message, "Context "))
-        err->message[0] = 'c';
     return err;
 }
 
@@ -50,7 +53,7 @@ static void on_end(abx__envd_exchange *x, const abx_error *err)
         if (x->too_large)
             why = abx__envd_bad_answer(job->client, "the answer is too large");
         else if (!err && !x->good)
-            why = abx__envd_code_error(job->client, x);
+            why = abx__envd_code_error(job, x);
         if (why) {
             abx__envd_job_fail(job, why);
         } else if (err) {

@@ -275,6 +275,6 @@ extern const abx__envd_op abx__envd_process_start, abx__envd_process_attach,
     abx__envd_context_list, abx__envd_context_restart, abx__envd_context_remove;
 
 /* Why the code interpreter refused (client_contexts.c). */
-abx_error *abx__envd_code_error(const abx_envd_client *c, const abx__envd_exchange *x);
+abx_error *abx__envd_code_error(const abx__envd_job *job, const abx__envd_exchange *x);
 
 #endif

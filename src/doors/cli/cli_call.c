@@ -97,6 +97,10 @@ uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op)
     case ABX_OP_SANDBOX_PAUSE:
     case ABX_OP_PROCESS_LIST:
     case ABX_OP_PROCESS_SIGNAL:
+    case ABX_OP_CODE_INTERRUPT:
+    case ABX_OP_CODE_CONTEXT_LIST:
+    case ABX_OP_CODE_CONTEXT_RESTART:
+    case ABX_OP_CODE_CONTEXT_REMOVE:
     case ABX_OP_FS_STAT:
     case ABX_OP_FS_LIST:
     case ABX_OP_FS_MAKE_DIR:

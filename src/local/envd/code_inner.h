@@ -145,6 +145,7 @@ struct abx__context {
     bool busy; /* the first run has begun */
     bool gone;
     uv_timer_t timer;
+    uint64_t held_ms; /* what is left of it, while the sandbox is paused */
     enum { ABX__CONTEXT_IDLE, ABX__CONTEXT_DEADLINE, ABX__CONTEXT_KILL } timer_is;
     abx_buf late[2];   /* output while nothing ran */
     const char *ended; /* why we ended the kernel; NULL: we did not */

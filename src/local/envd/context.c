@@ -394,6 +394,23 @@ void abx__context_remove(abx__context *c, const char *name, const char *text)
     uv_close((uv_handle_t *)&c->timer, context_free);
 }
 
+void abx__code_hold(abx_envd *e, bool on)
+{
+    if (!e->code)
+        return;
+    for (abx__node *n = e->code->contexts.next; n != &e->code->contexts; n = n->next) {
+        abx__context *c = ABX__IN(n, abx__context, node);
+        if (c->timer_is == ABX__CONTEXT_IDLE)
+            continue;
+        if (on) {
+            c->held_ms = uv_timer_get_due_in(&c->timer);
+            (void)uv_timer_stop(&c->timer);
+        } else {
+            set_timer(c, (int)c->timer_is, c->held_ms);
+        }
+    }
+}
+
 void abx__code_close(abx_envd *e)
 {
     if (!e->code)

@@ -460,6 +460,8 @@ void abx__rpc_context_remove(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_abx_interrupt(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 /* A child was reaped that is no process of a Start: it may be a kernel. */
 void abx__code_reaped(abx_envd *e, pid_t pid, int status);
+/* A pause begins, or is over: time limits of code do not run meanwhile. */
+void abx__code_hold(abx_envd *e, bool on);
 void abx__code_close(abx_envd *e);
 
 /* --- metrics.c ------------------------------------------------------------------------------------------------------ */

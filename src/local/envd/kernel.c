@@ -198,7 +198,9 @@ static bool take_frame(abx__kernel *k)
             abx__kernel_send(k, "__abx_ack", NULL, 0);
         return true;
     }
-    int status = n > 0 ? atoi((const char *)k->in.data + head) : 0;
+    ABX_AUTO_FREE char *number = abx_strndup((const char *)k->in.data + head, n < 4 ? n : 4);
+    uint64_t status = 0;
+    (void)abx_parse_uint(number, 255, &status);
     abx_buf_drop(&k->in, head + n);
     if (strcmp(word, "ready") == 0) {
         k->ready = true;
@@ -206,7 +208,7 @@ static bool take_frame(abx__kernel *k)
     } else if (strcmp(word, "sync") == 0) {
         abx__kernel_send(k, "__abx_ack", NULL, 0);
     } else if (strcmp(word, "done") == 0) {
-        abx__context_done(k->context, status);
+        abx__context_done(k->context, (int)status);
     }
     return true;
 }

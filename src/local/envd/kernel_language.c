@@ -21,8 +21,8 @@ static const char NODE[] =
     "const r=n=>{const b=Buffer.alloc(n);let a=0;"
     "while(a<n){const k=fs.readSync(3,b,a,n-a);if(!k)process.exit(0);a+=k}return b};"
     "let h='';while(!h.endsWith('\\n'))h+=r(1).toString('latin1');"
-    "require('vm').runInThisContext('(function(require){'+r(+h.split(' ')[1])+'\\n})',"
-    "{filename:'abx-kernel.js'})(require)})()";
+    "require('vm').runInThisContext('(function(require,load){'+r(+h.split(' ')[1])+'\\n})',"
+    "{filename:'abx-kernel.js'})(require,s=>import(s))})()";
 
 static const abx__language LANGUAGES[] = {
     {.name = "python",

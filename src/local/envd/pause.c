@@ -150,6 +150,7 @@ static void go_on(abx_envd *e, int64_t timeout_ms)
     else
         (void)abx__envd_set_limit(e, timeout_ms == 0 ? ABX_FOREVER : (uint64_t)timeout_ms);
     abx__procs_hold(e, false);
+    abx__code_hold(e, false);
 }
 
 static void answer_resume(abx_envd *e, abx_e2b_call *c, bool was_paused)
@@ -256,6 +257,7 @@ void abx__pause_begin(abx_envd *e)
     e->handles++;
     abx__life_hold(e);
     abx__procs_hold(e, true);
+    abx__code_hold(e, true);
     e->pause = p;
     e->pause_state = ABX__PAUSING;
     remember_stopped(p);
@@ -366,6 +368,11 @@ bool abx__pause_allows(abx_envd *e, abx_e2b_call *c, yyjson_val *request)
         return true;
     switch (abx_e2b_call_method(c)) {
     case ABX_E2B_M_COMPOSE:
+    case ABX_E2B_M_EXECUTE:
+    case ABX_E2B_M_CONTEXT_NEW:
+    case ABX_E2B_M_CONTEXT_RESTART:
+    case ABX_E2B_M_CONTEXT_REMOVE:
+    case ABX_E2B_M_ABX_INTERRUPT:
     case ABX_E2B_M_ABX_TIMEOUT: abx_e2b_refuse(c, 409, ABX__IS_PAUSED, e->id); return false;
     case ABX_E2B_M_SEND_SIGNAL:
         if (!wakes(request))

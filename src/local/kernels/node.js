@@ -1,6 +1,7 @@
 // The JavaScript kernel of a sandbox: runs cells with kept state in node's main context, by the mode that the engine
 // has for consoles: names may be declared again, and await stands at the top level. What descriptor 3 speaks is told
-// in python.py.
+// in python.py. `load` is an import() that works, given by whoever evaluates this.
+/* global load */
 "use strict";
 const fs = require("fs");
 const inspector = require("inspector");
@@ -197,15 +198,15 @@ function sendSyntaxError(details, code, name) {
 // --- import, where the engine's console has none -----------------------------------------------------------------------------
 function importFrom(name) {
   const text = String(name);
-  if (/^(\.{0,2}\/)/.test(text)) return import(pathToFileURL(path.resolve(text)).href);
-  if (/^[a-z]+:/.test(text)) return import(text);
+  if (/^(\.{0,2}\/)/.test(text)) return load(pathToFileURL(path.resolve(text)).href);
+  if (/^[a-z]+:/.test(text)) return load(text);
   try {
     const found = createRequire(path.join(process.cwd(), "cell.js")).resolve(text);
-    if (path.isAbsolute(found)) return import(pathToFileURL(found).href);
+    if (path.isAbsolute(found)) return load(pathToFileURL(found).href);
   } catch (error) {
-    if (error.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") return import(text);
+    if (error.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") return load(text);
   }
-  return import(text);
+  return load(text);
 }
 
 const WORD = /[\p{ID_Continue}$\u200c\u200d]/u;

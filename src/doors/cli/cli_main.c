@@ -65,7 +65,8 @@ static void print_own_exit(abx_cli *cli, int code)
 {
     ABX_AUTO_BUF line = ABX_BUF(4096);
     own_exit e = {code};
-    abx_event_object(&line, "exit", NULL, add_own_exit, &e);
+    const char *type = cli->args->verb->id == ABX_VERB_CODE ? "end" : "exit";
+    abx_event_object(&line, type, NULL, add_own_exit, &e);
     abx_error *err = NULL;
     if (abx_print_buf(cli, &line, &err) < 0)
         abx_error_free(err); /* the error is out on stderr, and the code says it too */

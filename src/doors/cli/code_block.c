@@ -9,8 +9,8 @@
 typedef struct look {
     int open;      /* brackets */
     bool in_quote; /* a text that goes over lines (""", ''' or `) is open */
+    int words;     /* of a shell: if and do without fi and done */
     char last;     /* the last character that is no blank */
-    char last_word[16];
 } look;
 
 static size_t skip_quoted(const char *s, size_t n, size_t i, look *l)
@@ -30,12 +30,17 @@ static size_t skip_quoted(const char *s, size_t n, size_t i, look *l)
     return n;
 }
 
-static void see_word(look *l, const char *s, size_t n)
+/* Words that open and close a block of a shell. */
+static int weight(const char *s, size_t n)
 {
-    if (n < sizeof(l->last_word)) {
-        memcpy(l->last_word, s, n);
-        l->last_word[n] = 0;
-    }
+    static const struct {
+        const char *word;
+        int weight;
+    } rows[] = {{"if", 1}, {"fi", -1}, {"do", 1}, {"done", -1}, {"case", 1}, {"esac", -1}};
+    for (size_t i = 0; i < ABX_COUNT(rows); i++)
+        if (strlen(rows[i].word) == n && memcmp(rows[i].word, s, n) == 0)
+            return rows[i].weight;
+    return 0;
 }
 
 static look look_at(const char *s, size_t n)
@@ -61,49 +66,50 @@ static look look_at(const char *s, size_t n)
         if (isalpha((unsigned char)c)) {
             while (i < n && isalnum((unsigned char)s[i]))
                 i++;
-            see_word(&l, s + from, i - from);
+            l.words += weight(s + from, i - from);
             l.last = s[i - 1];
             continue;
         }
-        if (!isspace((unsigned char)c)) {
+        if (!isspace((unsigned char)c))
             l.last = c;
-            l.last_word[0] = 0;
-        }
         i++;
     }
     return l;
 }
 
-bool abx_code_wants_more(const char *block, size_t n)
+/* The lines of a block: how many, the first one's length, whether the last one is blank. */
+typedef struct shape {
+    size_t lines, first;
+    bool blank_last, continues;
+} shape;
+
+static shape shape_of(const char *s, size_t n)
 {
-    static const char *const openers[] = {"do", "then", "else", "in"};
-    look l = look_at(block, n);
-    size_t lines = 0, first = n;
+    shape f = {.first = n, .blank_last = true};
     for (size_t i = 0; i < n; i++) {
-        lines += block[i] == '\n';
-        if (block[i] == '\n' && first == n)
-            first = i;
+        f.lines += s[i] == '\n';
+        if (s[i] == '\n' && f.first == n)
+            f.first = i;
     }
-    size_t last = n > 0 && block[n - 1] == '\n' ? n - 1 : n;
-    size_t begin = last;
-    while (begin > 0 && block[begin - 1] != '\n')
-        begin--;
-    bool empty = true;
-    for (size_t i = begin; i < last; i++)
-        empty = empty && isspace((unsigned char)block[i]);
-    if (l.in_quote)
+    size_t end = n > 0 && s[n - 1] == '\n' ? n - 1 : n;
+    f.continues = end > 0 && s[end - 1] == '\\';
+    while (end > 0 && s[end - 1] != '\n')
+        if (!isspace((unsigned char)s[--end]))
+            f.blank_last = false;
+    return f;
+}
+
+bool abx_code_wants_more(const char *block, size_t n, bool shell)
+{
+    shape f = shape_of(block, n);
+    look l = look_at(block, n);
+    if (f.blank_last && f.lines > 1 && !l.in_quote)
+        return false; /* it ends a block, and what was counted wrongly */
+    if (l.in_quote || f.continues || l.open > 0)
         return true;
-    if (last > begin && block[last - 1] == '\\')
-        return true;
-    if (l.open > 0)
-        return !(empty && lines > 1); /* a blank line ends also what was counted wrongly */
-    for (size_t i = 0; i < ABX_COUNT(openers); i++)
-        if (strcmp(l.last_word, openers[i]) == 0)
-            return !empty;
-    if (l.last == ':' || (n > 0 && block[0] == '@'))
-        return !empty || lines <= 1;
-    /* in a block that was opened before, only a blank line ends it */
-    look head = look_at(block, first);
-    bool block_open = head.last == ':' || (n > 0 && block[0] == '@');
-    return block_open && !empty;
+    if (shell)
+        return l.words > 0;
+    /* a block of Python goes on until a blank line */
+    look head = look_at(block, f.first);
+    return head.last == ':' || l.last == ':' || (n > 0 && block[0] == '@');
 }

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /* The lines typed so far, each with its newline. True while more must come: open brackets or long texts, a line that
- * continues, a block (a first line that ends with ':', or with do, then, …) until a blank line. A guess, good for
- * Python, JavaScript and bash; a blank line always ends a block. */
-bool abx_code_wants_more(const char *block, size_t n);
+ * continues, a block (a first line that ends with ':', or of a shell: if without fi) until a blank line. A guess that a
+ * blank line ends. */
+bool abx_code_wants_more(const char *block, size_t n, bool shell);
 
 #endif

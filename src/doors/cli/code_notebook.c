@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -18,6 +19,7 @@ typedef struct notebook {
     abx_feed feed;
     abx_buf typed; /* of the terminal, not looked at yet */
     abx_buf block; /* lines of the piece that is being typed */
+    bool shell;    /* the language is bash */
     bool ended;
 } notebook;
 
@@ -84,7 +86,7 @@ static int take_lines(notebook *n, abx_error **err)
         if (!skip && abx_buf_add(&n->block, n->typed.data, len) < 0)
             return abx_fail(err, ABX_ERR_TOO_LARGE, "the code is larger than %zu bytes", BLOCK_MAX);
         abx_buf_drop(&n->typed, len);
-        if (!skip && !abx_code_wants_more(abx_buf_cstr(&n->block), n->block.len) &&
+        if (!skip && !abx_code_wants_more(abx_buf_cstr(&n->block), n->block.len, n->shell) &&
             run_block(n, err) < 0)
             return -1;
         if (n->typed.len == 0 && !n->ended)
@@ -117,7 +119,9 @@ static int loop(notebook *n, abx_error **err)
 
 int abx_code_notebook(abx_cli *cli, const abx_code_options *options, abx_error **err)
 {
-    notebook n = {.cli = cli, .options = options};
+    const char *language = options->language ? options->language : "";
+    bool shell = strcasecmp(language, "bash") == 0 || strcasecmp(language, "sh") == 0;
+    notebook n = {.cli = cli, .options = options, .shell = shell};
     abx_buf_init(&n.typed, BLOCK_MAX);
     abx_buf_init(&n.block, BLOCK_MAX);
     abx_feed_open(&n.feed, cli, STDIN_FILENO);

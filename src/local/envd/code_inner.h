@@ -146,7 +146,13 @@ struct abx__context {
     bool gone;
     uv_timer_t timer;
     uint64_t held_ms; /* what is left of it, while the sandbox is paused */
-    enum { ABX__CONTEXT_IDLE, ABX__CONTEXT_DEADLINE, ABX__CONTEXT_KILL } timer_is;
+    enum {
+        ABX__CONTEXT_IDLE,
+        ABX__CONTEXT_DEADLINE,
+        ABX__CONTEXT_AGAIN, /* a second interrupt: the first may have met only what the code called */
+        ABX__CONTEXT_KILL
+    } timer_is;
+    uint64_t stop_ms;  /* from AGAIN to KILL */
     abx_buf late[2];   /* output while nothing ran */
     const char *ended; /* why we ended the kernel; NULL: we did not */
     char *fresh;       /* why the next run meets a fresh kernel */

@@ -112,6 +112,13 @@ static void stop_kernel(abx__context *c, const char *why)
         abx__kernel_kill(c->kernel);
 }
 
+/* It was interrupted: once more in the middle of this time, KILL at its end. */
+static void insist(abx__context *c, uint64_t in_ms)
+{
+    c->stop_ms = in_ms / 2;
+    set_timer(c, ABX__CONTEXT_AGAIN, in_ms / 2);
+}
+
 static void on_timer(uv_timer_t *t)
 {
     abx__context *c = t->data;
@@ -124,7 +131,11 @@ static void on_timer(uv_timer_t *t)
         r->timed_out = r->interrupted = true;
         if (c->kernel && r->begun)
             abx__kernel_interrupt(c->kernel);
-        set_timer(c, ABX__CONTEXT_KILL, ABX__STOP_MS);
+        insist(c, ABX__STOP_MS);
+    } else if (what == ABX__CONTEXT_AGAIN) {
+        if (c->kernel && r->begun)
+            abx__kernel_interrupt(c->kernel);
+        set_timer(c, ABX__CONTEXT_KILL, c->stop_ms);
     } else if (what == ABX__CONTEXT_KILL) {
         stop_kernel(c, "did not stop when its code was interrupted, so it was ended");
     }
@@ -175,7 +186,7 @@ static void run_closed(abx_e2b_call *call, bool expired, void *data)
     }
     if (!r->interrupted)
         (void)abx__context_interrupt(c);
-    set_timer(c, ABX__CONTEXT_KILL, ABX__ABANDONED_MS);
+    insist(c, ABX__ABANDONED_MS);
     if (c->kernel && c->kernel->held)
         abx__kernel_resume(c->kernel);
 }

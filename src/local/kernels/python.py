@@ -144,10 +144,11 @@ CHILD_EVENTS = frozenset(
 def in_child():
     global lock
     lock = threading.RLock()
-    State.forked = True
     State.depth = 0
-    with contextlib.suppress(OSError):
-        os.close(CONTROL)
+    if not State.forked:  # in a grandchild the number may be another's by now
+        State.forked = True
+        with contextlib.suppress(OSError):
+            os.close(CONTROL)
 
 
 # --- standard streams ------------------------------------------------------------------------------------------
@@ -206,11 +207,11 @@ def refuse_input(prompt=""):
 
 def encode_rest(error):
     """Undecodable bytes of file names go out as they came in; other surrogates are shown."""
-    text = error.object[error.start : error.end]
-    try:
-        return text.encode("utf-8", "surrogateescape"), error.end
-    except UnicodeError:
-        return "".join("\\u%04x" % ord(c) for c in text), error.end
+    out = b""
+    for c in error.object[error.start : error.end]:
+        escaped = 0xDC80 <= ord(c) <= 0xDCFF
+        out += bytes((ord(c) - 0xDC00,)) if escaped else b"\\u%04x" % ord(c)
+    return out, error.end
 
 
 def make_stream(fd):

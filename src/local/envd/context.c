@@ -203,6 +203,23 @@ void abx__context_run(abx__context *c, abx__run *r)
     next_run(c);
 }
 
+/* Let the kernel go; a run that has begun ends with this error. */
+static void drop_kernel(abx__context *c, const char *name, const char *text)
+{
+    abx__run *r = current(c);
+    if (c->kernel)
+        abx__kernel_drop(ABX_TAKE(c->kernel));
+    c->ended = NULL;
+    free(ABX_TAKE(c->fresh));
+    for (size_t i = 0; i < 2; i++)
+        abx_buf_clear(&c->late[i]);
+    if (!r)
+        return;
+    r->state_lost = true;
+    abx__line_error(r, name, text, -1);
+    end_run(c);
+}
+
 /* --- from the queue to the kernel ---------------------------------------------------------------------------------- */
 static void send_env(abx__kernel *k, yyjson_val *env)
 {
@@ -235,6 +252,8 @@ static void next_run(abx__context *c)
         abx__run *r = ABX__IN(c->runs.next, abx__run, node);
         int status = 0;
         char text[1024];
+        if (c->kernel && c->kernel->broken)
+            drop_kernel(c, "", "");
         if (!c->kernel && abx__kernel_start(c, &status, text) < 0) {
             abx_e2b_call *call = r->call;
             run_free(r);
@@ -368,22 +387,6 @@ void abx__context_died(abx__context *c, int status)
 }
 
 /* --- restart, removal --------------------------------------------------------------------------------------------- */
-static void drop_kernel(abx__context *c, const char *name, const char *text)
-{
-    abx__run *r = current(c);
-    if (c->kernel)
-        abx__kernel_drop(ABX_TAKE(c->kernel));
-    c->ended = NULL;
-    free(ABX_TAKE(c->fresh));
-    for (size_t i = 0; i < 2; i++)
-        abx_buf_clear(&c->late[i]);
-    if (!r)
-        return;
-    r->state_lost = true;
-    abx__line_error(r, name, text, -1);
-    end_run(c);
-}
-
 void abx__context_restart(abx__context *c)
 {
     drop_kernel(c, "ContextRestarting", "the context was restarted while the code ran");

@@ -262,8 +262,8 @@ static void pump(abx__kernel *k)
     k->pumping = false;
     if (k->context && !k->held && k->reaped)
         tell_end(k);
-    else if (k->context && k->broken && !k->reaped)
-        abx__kernel_kill(k);
+    else if (k->context && k->broken && !k->context->busy)
+        abx__kernel_kill(k); /* while it runs code it may have become another program: exec */
     if (!k->gone)
         update(k);
     released(k);

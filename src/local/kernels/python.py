@@ -12,6 +12,7 @@ import builtins
 import codecs
 import contextlib
 import faulthandler
+import functools
 import importlib.abc
 import importlib.machinery
 import io
@@ -38,7 +39,7 @@ MAIN = threading.get_ident()
 class State:
     running = False
     forked = False
-    last = None  # the stream that was written last; None: unknown
+    last = None  # the stream that was written last; None: all was read; 0: a child may have written
     depth = 0  # of critical sections of the main thread
     pending = False  # an interrupt came inside of one
     count = 0
@@ -134,6 +135,7 @@ def send_line(line):
 def before_child(event, arguments):
     if event in CHILD_EVENTS and State.running and not State.forked:
         sync()
+        State.last = 0
 
 
 CHILD_EVENTS = frozenset(
@@ -218,6 +220,20 @@ def make_stream(fd):
     s = io.TextIOWrapper(Out(fd), encoding="utf-8", errors="abx", write_through=True, newline="\n")
     s.mode = "w"
     return s
+
+
+plain_print = print
+
+
+@functools.wraps(plain_print)
+def whole_print(*values, sep=None, end=None, file=None, flush=False):
+    """One write a call, so that lines of threads stay whole."""
+    out = sys.stdout if file is None else file
+    ours = type(out) is io.TextIOWrapper and isinstance(out.buffer, Out)
+    if not ours or not all(x is None or isinstance(x, str) for x in (sep, end)):
+        plain_print(*values, sep=sep, end=end, file=file, flush=flush)
+        return
+    out.write((" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end))
 
 
 # --- rich results ------------------------------------------------------------------------------------------------
@@ -768,6 +784,7 @@ def prepare():
     sys.stdin = sys.__stdin__ = NoInput()
     sys.displayhook = show_value
     builtins.input = refuse_input
+    builtins.print = whole_print
     builtins.display = display
     os.environ.setdefault("MPLBACKEND", "Agg")
     os.set_inheritable(CONTROL, False)

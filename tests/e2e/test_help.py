@@ -13,6 +13,7 @@ VERBS = {
     "ls": ["list", "ps"],
     "info": ["inspect", "get"],
     "exec": [],
+    "code": [],
     "shell": ["sh", "ssh", "connect", "attach"],
     "cp": ["copy"],
     "sync": [],

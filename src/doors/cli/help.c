@@ -49,7 +49,7 @@ void abx_help_short(abx_buf *out)
     static const struct {
         const char *title, *verbs;
     } lines[] = {
-        {"run something", "run create exec shell"},
+        {"run something", "run create exec code shell"},
         {"see what lives", "ls info jobs logs"},
         {"move files", "cp files"},
         {"end and wait", "signal wait extend pause resume kill gc"},

@@ -485,7 +485,7 @@ def test_contexts_have_their_own_state(shared, box, run):
     for c in (a, b):
         shared.ok("code", "--remove-context", "--context", c, box)
     r = run("1", "--context", a)
-    assert r.code == 125 and b"E3008" in r.err
+    assert r.code == 125 and b"E3007" in r.err
     assert a not in [c["id"] for c in shared.ok("code", "--contexts", "--json", box).json["contexts"]]
 
 

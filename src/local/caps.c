@@ -100,6 +100,9 @@ int abx_lock_child(void *data)
         if (setrlimit(RLIMIT_NOFILE, &files) < 0)
             return errno;
     }
+    uint32_t part = s->plan->limits.asked.cpu_millis % 1000;
+    if (s->plan->limits.cpus == ABX_HOLD_AFFINITY && part > 0)
+        (void)setpriority(PRIO_PROCESS, 0, 20 - (int)(part / 50));
     /* Called root in the nested namespace, it came with every capability there: nothing of them may stay, unless the
      * caller of this has dropped them already. */
     if (s->plan->ids == ABX_IDS_SINGLE && prctl(PR_CAPBSET_READ, CAP_CHOWN, 0, 0, 0) == 1 &&
@@ -108,6 +111,8 @@ int abx_lock_child(void *data)
     if (set_caps(root ? ROOT_CAPS : 0, root ? ROOT_CAPS : 0) < 0)
         return errno;
     int e = s->report.weakened & ABX_LAYER_BIT(ABX_LAYER_SECCOMP) ? 0 : abx_child_filter();
+    if (e == 0 && s->plan->limits.disk == ABX_HOLD_WATCH)
+        e = abx_no_fallocate_filter();
     /* This process still shares its memory with pid 1: a change of credentials must not have opened it. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return e;

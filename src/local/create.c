@@ -204,7 +204,12 @@ static int make_folder(creation *c, abx_error **err)
             return -1;
         abx_plan_use_slot(p, slot);
     }
-    if (!p->copied_root && abx_upper_choose(c->local, c->folder.fd, p, err) < 0)
+    if (p->copied_root && p->limits.disk == ABX_HOLD_TMPFS) {
+        abx_fail(err, ABX_ERR_FEATURE_MISSING, "this machine has no overlay for a disk in memory");
+        return abx_hint(err, "leave the option disk=memory out: then --disk is watched");
+    }
+    if (!p->copied_root && p->limits.disk != ABX_HOLD_TMPFS &&
+        abx_upper_choose(c->local, c->folder.fd, p, err) < 0)
         return -1;
     if (p->copied_root) {
         uid_t shift = p->ids == ABX_IDS_SLOT ? p->outer_uid - ABX_INSIDE_UID : 0;
@@ -265,6 +270,7 @@ static int start_process(creation *c, abx_error **err)
         .layers_path = layers,
         .root_userns = -1,
         .groups = &c->groups,
+        .layer = -1,
     };
     c->pid = abx_clone(&s, c->plan, &c->pidfd, err);
     return c->pid < 0 ? -1 : 0;

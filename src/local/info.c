@@ -133,6 +133,17 @@ yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
     return o;
 }
 
+void abx_local_add_metrics(abx_local *local, const char *id, yyjson_mut_doc *d,
+                           yyjson_mut_val *metrics)
+{
+    abx_cgroup_usage u;
+    ABX_AUTO_FD folder = abx_folder_open(local, id);
+    if (folder < 0 || abx_cgroup_usage_read(folder, &u) != 0 || u.memory_bytes < 0)
+        return;
+    yyjson_mut_obj_put(metrics, yyjson_mut_str(d, "memUsed"), yyjson_mut_sint(d, u.memory_bytes));
+    yyjson_mut_obj_put(metrics, yyjson_mut_str(d, "memCache"), yyjson_mut_sint(d, u.cache_bytes));
+}
+
 yyjson_doc *abx_local_info(abx_local *local, const char *id, abx_error **err)
 {
     ABX_AUTO_FD fd = abx_folder_open(local, id);

@@ -23,6 +23,31 @@ int abx_enter_groups(abx_setup *s)
     return 0;
 }
 
+/* Without a control group: so many processors, and of a part of one less than others get. Which ones is chance, so that
+ * sandboxes spread. */
+int abx_set_affinity(abx_setup *s)
+{
+    const abx_limits *l = &s->plan->limits;
+    cpu_set_t have, want;
+    if (l->cpus != ABX_HOLD_AFFINITY)
+        return 0;
+    if (sched_getaffinity(0, sizeof(have), &have) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS, "sched_getaffinity");
+    int left = (int)((l->asked.cpu_millis + 999) / 1000), all = CPU_COUNT(&have);
+    int skip = all > 0 ? (unsigned char)s->plan->token[0] % all : 0;
+    CPU_ZERO(&want);
+    for (int i = 0; left > 0 && i < 2 * CPU_SETSIZE; i++) {
+        int cpu = i % CPU_SETSIZE;
+        if (!CPU_ISSET(cpu, &have) || CPU_ISSET(cpu, &want) || skip-- > 0)
+            continue;
+        CPU_SET(cpu, &want);
+        left--;
+    }
+    if (sched_setaffinity(0, sizeof(want), &want) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS, "sched_setaffinity");
+    return 0;
+}
+
 typedef struct setting {
     const char *path;
     const char *single, *range; /* values by kind of ids */

@@ -102,6 +102,10 @@ int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **e
 /* The access token of a sandbox's envd; owned by the caller. NULL and *err. Never logged or shown. */
 char *abx_local_token(abx_local *local, const char *id, abx_error **err);
 
+/* Put what the sandbox's control groups count into `metrics`, the answer of its envd. Without groups: nothing. */
+void abx_local_add_metrics(abx_local *local, const char *id, yyjson_mut_doc *d,
+                           yyjson_mut_val *metrics);
+
 /* --- templates and snapshots --------------------------------------------------------------------------- */
 /* {"templates":[…]}, the object of one (name or id), {"snapshots":[…]}. NULL and *err (TEMPLATE_NOT_FOUND). */
 yyjson_doc *abx_local_template_list(abx_local *local, abx_error **err);

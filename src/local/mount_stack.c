@@ -29,7 +29,7 @@ int abx_mount_stack(abx_setup *s)
     if (abx_reach_layers(s) < 0)
         return -1;
     ABX_AUTO_FREE char *lower = abx_stack_option(s, "");
-    if (abx_mount_overlay(lower, ABX_STACK_ROOT) < 0)
+    if (abx_mount_overlay(lower, ABX_STACK_ROOT, s->plan->limits.disk == ABX_HOLD_TMPFS) < 0)
         return abx_refused(s, ABX_LAYER_OVERLAY, "overlay mount of the template");
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "local/setup.h"
@@ -32,12 +33,37 @@ static int set_flags(const char *at, uint64_t flags, unsigned recursive)
     return (int)syscall(SYS_mount_setattr, AT_FDCWD, at, recursive, &attr, sizeof(attr));
 }
 
+static bool in_memory(const abx_setup *s)
+{
+    return s->plan->limits.disk == ABX_HOLD_TMPFS;
+}
+
+/* The private layer in memory: as large as asked, and no larger. */
+static int mount_memory(abx_setup *s)
+{
+    char options[80];
+    uint64_t bytes = s->plan->limits.asked.disk_bytes;
+    uint64_t inodes = bytes / 4096 > 1024 ? bytes / 4096 : 1024;
+    snprintf(options, sizeof(options), "mode=755,size=%lluk,nr_inodes=%llu",
+             (unsigned long long)bytes >> 10, (unsigned long long)inodes);
+    if (mount("disk", "wk", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ||
+        mkdir("wk/up", 0755) < 0 || mkdir("wk/wk", 0755) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS, "a layer in memory");
+    /* opaque folders are stored so */
+    if (setxattr("wk/up", "user.abx", "y", 1, 0) < 0)
+        return abx_refused(s, ABX_LAYER_LIMITS,
+                           "attributes in memory, which Linux has from 6.6 on");
+    (void)removexattr("wk/up", "user.abx");
+    return 0;
+}
+
 /* volatile: no sync at the end, for a layer that never outlives its mount; absent before 5.10. */
-int abx_mount_overlay(const char *lower, const char *at)
+int abx_mount_overlay(const char *lower, const char *at, bool memory)
 {
     char options[4096]; /* a page is all that the kernel takes */
-    int n = snprintf(options, sizeof(options),
-                     "lowerdir=%s,upperdir=up,workdir=wk,userxattr,volatile", lower);
+    int n =
+        snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr,volatile",
+                 lower, memory ? "wk/up" : "up", memory ? "wk/wk" : "wk");
     if (n < 0 || (size_t)n >= sizeof(options)) {
         errno = E2BIG;
         return -1;
@@ -77,9 +103,9 @@ static int reach_skeleton(abx_setup *s)
 static int overlay_over(abx_setup *s, const char *lower, const char *at)
 {
     if (!s->plan->stack)
-        return abx_mount_overlay(lower, at);
+        return abx_mount_overlay(lower, at, in_memory(s));
     char *all = abx_stack_option(s, lower);
-    int rc = all ? abx_mount_overlay(all, at) : -1, e = errno;
+    int rc = all ? abx_mount_overlay(all, at, in_memory(s)) : -1, e = errno;
     free(all);
     errno = e;
     return rc;
@@ -120,9 +146,29 @@ int abx_mount_root(abx_setup *s)
             return abx_refused(s, ABX_LAYER_OVERLAY, "bind of the copied root");
         return 0;
     }
+    if (in_memory(s) && mount_memory(s) < 0)
+        return -1;
     if (!abx_plan_on_host(p))
         return abx_mount_stack(s);
     return reach_skeleton(s) < 0 || (p->stack && abx_reach_layers(s) < 0) ? -1 : mount_layers(s);
+}
+
+/* A view of the private layer, for counting only: a mount of its own, that nothing leads out of. A sandbox that ends
+ * with its caller is asked for nothing, unless it has a limit. */
+int abx_show_layer(abx_setup *s)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                          MOUNT_ATTR_NOEXEC};
+    abx_hold disk = s->plan->limits.disk;
+    if (disk == ABX_HOLD_TMPFS || (s->plan->tied && disk == ABX_HOLD_NONE))
+        return 0;
+    s->layer = (int)syscall(SYS_open_tree, AT_FDCWD, "up", ABX_OPEN_TREE_CLONE | O_CLOEXEC);
+    if (s->layer >= 0 &&
+        syscall(SYS_mount_setattr, s->layer, "", ABX_AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+        abx_close_fd(&s->layer);
+    if (s->layer < 0 && disk == ABX_HOLD_WATCH)
+        return abx_refused(s, ABX_LAYER_LIMITS, "a view of the private layer");
+    return 0;
 }
 
 /* The folders of a host whose /bin, /lib … are no links into /usr. */

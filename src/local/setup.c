@@ -64,7 +64,8 @@ static void reset_signals(void)
 static int keep_only(abx_setup *s)
 {
     int *const kept[] = {&s->pair,        &s->listener,         &s->lock,
-                         &s->root_userns, &s->groups->commands, &s->groups->events};
+                         &s->root_userns, &s->groups->commands, &s->groups->events,
+                         &s->layer};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
     s->skeleton = s->usr = s->layers = -1;
@@ -78,11 +79,11 @@ typedef int (*step_fn)(abx_setup *s);
  * before it turns read-only, limits before capabilities go (hard limits), the nested namespace while this
  * process may still be looked at by itself, the filter last. */
 static const step_fn steps[] = {
-    abx_enter_groups,     abx_raise_rlimits,   abx_take_inside_ids, abx_start_net, abx_mount_root,
-    abx_mount_usr,        abx_mount_proc,      abx_mount_dev,       abx_mask_proc, abx_join_net,
-    abx_enter_root,       abx_write_own_files, abx_set_sysctls,     abx_set_names, abx_lock_proc,
-    abx_make_root_userns, abx_set_rlimits,     keep_only,           abx_drop_caps, abx_bound_exec,
-    abx_base_filter,
+    abx_enter_groups, abx_set_affinity, abx_raise_rlimits,    abx_take_inside_ids, abx_start_net,
+    abx_mount_root,   abx_show_layer,   abx_mount_usr,        abx_mount_proc,      abx_mount_dev,
+    abx_mask_proc,    abx_join_net,     abx_enter_root,       abx_write_own_files, abx_set_sysctls,
+    abx_set_names,    abx_lock_proc,    abx_make_root_userns, abx_set_rlimits,     keep_only,
+    abx_drop_caps,    abx_bound_exec,   abx_base_filter,
 };
 
 static void on_ready(void *data)
@@ -123,6 +124,14 @@ static _Noreturn void serve(abx_setup *s)
         .max_processes = p->limits.asked.processes,
         .commands_fd = s->groups->commands,
         .events_fd = s->groups->events,
+        .layer_fd = s->layer,
+        .memory_size = p->limits.asked.memory_bytes,
+        .memory_limit = p->limits.memory == ABX_HOLD_WATCH ? p->limits.asked.memory_bytes : 0,
+        .disk_size = p->limits.asked.disk_bytes,
+        .disk_limit = p->limits.disk == ABX_HOLD_WATCH ? p->limits.asked.disk_bytes : 0,
+        .cpu_millis = p->limits.asked.cpu_millis,
+        .reserve_bytes = ABX_FREE_DISK_BYTES,
+        .disk_is_memory = p->limits.disk == ABX_HOLD_TMPFS,
         .ready = on_ready,
         .ready_data = s,
         .root_userns = p->ids == ABX_IDS_SINGLE ? root_userns : NULL,

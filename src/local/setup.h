@@ -56,6 +56,7 @@ typedef struct abx_setup {
     int creator_end; /* our copy of its other end; closed first, else the creator's death is no end of file */
     int listener, lock;
     abx_cgroups *groups; /* of the sandbox; none made: empty */
+    int layer;           /* the private layer, for counting what it holds; -1 */
     int skeleton;        /* clones sent by a root caller, or -1: see mounts.c */
     int usr;
     int layers;              /* clone of the store of layers; or -1 */
@@ -75,12 +76,14 @@ int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...) ABX_PRINTF
 _Noreturn void abx_setup_main(abx_setup *s);
 
 /* Steps, in order; the working directory is where the layers lie, until abx_mount_usr. */
-int abx_enter_groups(abx_setup *s);  /* limits.c */
+int abx_enter_groups(abx_setup *s); /* limits.c */
+int abx_set_affinity(abx_setup *s);
 int abx_wait_for_maps(abx_setup *s); /* ids.  setup_ids.c */
 int abx_take_inside_ids(abx_setup *s);
 int abx_make_root_userns(abx_setup *s);
 int abx_mount_root(abx_setup *s); /* mounts.c */
 int abx_mount_usr(abx_setup *s);
+int abx_show_layer(abx_setup *s);
 int abx_mount_stack(abx_setup *s); /* mount_stack.c; a root of templates' layers alone */
 int abx_reach_layers(abx_setup *s);
 #define ABX_STACK_AT   "/tmp" /* where the store of layers is attached meanwhile */
@@ -107,6 +110,8 @@ int abx_base_filter(abx_setup *s); /* seccomp.c */
 int abx_lock_child(void *data);
 /* The child's filter alone. 0 or an errno. seccomp.c */
 int abx_child_filter(void);
+/* One more, under which no space is taken in advance (fallocate). The same. */
+int abx_no_fallocate_filter(void);
 
 /* Forget what this process's command line and environment said, in place. wipe.c */
 void abx_wipe_origin(void);

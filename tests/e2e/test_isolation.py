@@ -207,8 +207,16 @@ def test_no_descriptor_of_the_caller(abx):
     b = made.text.strip()
     if ROOT:
         folder = f"/proc/{abx.info(b)['pid']}/fd"
-        links = [os.readlink(f"{folder}/{n}") for n in os.listdir(folder)]
-        assert not any(x.startswith("/") and x != "/dev/null" and "/local/sandboxes/" not in x for x in links), links
+        links = {n: os.readlink(f"{folder}/{n}") for n in os.listdir(folder)}
+        layer = [n for n, x in links.items() if x == "/"]  # the private layer, for counting
+        for n in layer:
+            up = abx.home / "local" / "sandboxes" / b / "up"
+            assert os.path.samefile(f"{folder}/{n}", up) and os.path.samefile(f"{folder}/{n}/..", up)
+            with pytest.raises(OSError):
+                open(f"{folder}/{n}/written", "w")
+        assert len(layer) <= 1
+        assert not any(x.startswith("/") and x != "/dev/null" and "/local/sandboxes/" not in x
+                       for n, x in links.items() if n not in layer), links
     assert out(abx, b, "ls /proc/self/fd | wc -l") == want
 
 

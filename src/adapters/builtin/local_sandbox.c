@@ -157,6 +157,28 @@ static void end_connect(pending *w)
         abx_call_fail(w->call, why);
 }
 
+/* Only members of this operation, as numbers: whatever the other end says. */
+static void end_metrics(pending *w, yyjson_val *reply)
+{
+    static const char *const whole[] = {"cpuCount", "memTotal",  "memUsed",
+                                        "diskUsed", "diskTotal", "processes"};
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    char time[ABX_RFC3339_SIZE];
+    abx_format_rfc3339(abx_now_wall_ms(), time);
+    abx_mut_str(d, root, "timestamp", time);
+    yyjson_val *share = abx_json_get(reply, "cpuUsedPct");
+    if (yyjson_is_num(share))
+        (void)yyjson_mut_obj_add_real(d, root, "cpuUsedPct", yyjson_get_num(share));
+    for (size_t i = 0; i < ABX_COUNT(whole); i++) {
+        int64_t n = abx_json_int(reply, whole[i], -1);
+        if (n >= 0)
+            abx_mut_int(d, root, whole[i], n);
+    }
+    abx_local_add_metrics(w->p->local, w->id, d, root);
+    abx_call_end(w->call, d);
+}
+
 static void on_controlled(void *data, yyjson_val *reply, const abx_error *err)
 {
     pending *w = data;
@@ -166,6 +188,8 @@ static void on_controlled(void *data, yyjson_val *reply, const abx_error *err)
         end_connect(w);
     else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_PAUSE)
         end_pause(w, reply);
+    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_METRICS)
+        end_metrics(w, reply);
     else if (w->call)
         end_timeout(w, reply);
     let_go(w);
@@ -217,6 +241,7 @@ int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
     case ABX_OP_SANDBOX_CONNECT: return connect_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_SET_TIMEOUT:
         return control(p, call, id, "/abx/timeout", abx_json_int(params, "timeoutMs", 0), err);
+    case ABX_OP_SANDBOX_METRICS: return control(p, call, id, "/abx/metrics", -1, err);
     case ABX_OP_SANDBOX_PAUSE: return control(p, call, id, "/abx/pause", -1, err);
     case ABX_OP_PROVIDER_GC:
         return answer(call, abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));

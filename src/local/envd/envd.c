@@ -1,4 +1,4 @@
-#include "local/envd/inner.h"
+#include "local/envd/guard.h"
 
 #include <errno.h>
 #include <string.h>
@@ -82,6 +82,7 @@ int abx_envd_open(uv_loop_t *loop, const abx_envd_config *config, void (*on_end)
     abx__node_init(&e->watchers);
     abx__node_init(&e->polled);
     take_config(e, config);
+    e->opened_us = uv_hrtime() / 1000;
     int listen_fd = config->listen_fd, first_fd = config->first_fd;
     abx_e2b_server_options options = {.loop = loop,
                                       .token = config->token,
@@ -95,6 +96,7 @@ int abx_envd_open(uv_loop_t *loop, const abx_envd_config *config, void (*on_end)
         return -1;
     }
     e->server_open = 1;
+    abx__guard_open(e, config);
     *out = e;
     int rc = 0;
     if (listen_fd >= 0)
@@ -140,6 +142,7 @@ static void server_closed(void *data)
 {
     abx_envd *e = data;
     e->server_open = 0;
+    abx__guard_close(e);
     abx__procs_close(e);
     abx__code_close(e);
     abx__hunts_close(e);

@@ -41,6 +41,12 @@ typedef struct abx_envd_config {
     /* The next two are 0 or -1 where there is none. cgroup.procs of the commands' own control group: each command
      * writes itself there. And a file that counts processes killed for memory (abx_cgroup_kills). */
     int commands_fd, events_fd;
+    int layer_fd; /* the private layer, for looking only; 0 or -1: none */
+    /* Sizes that were asked for (0: none), for metrics; and the same where pid 1 is to watch them: guard.c. */
+    uint64_t memory_size, memory_limit, disk_size, disk_limit;
+    uint32_t cpu_millis;
+    uint64_t reserve_bytes; /* of the disk below, left free; 0: not watched */
+    bool disk_is_memory;    /* files of the sandbox lie in memory */
     /* Called once when the loop serves (listening): tells the creator that commands can run. */
     void (*ready)(void *data);
     void *ready_data;

@@ -39,6 +39,7 @@ static const rpc_fn RPCS[ABX_E2B_METHOD_COUNT] = {
     [ABX_E2B_M_ABX_INTERRUPT] = abx__rpc_abx_interrupt,
     [ABX_E2B_M_ABX_TIMEOUT] = abx__rpc_abx_timeout,
     [ABX_E2B_M_ABX_INFO] = abx__rpc_abx_info,
+    [ABX_E2B_M_ABX_METRICS] = abx__rpc_abx_metrics,
     [ABX_E2B_M_ABX_PAUSE] = abx__rpc_abx_pause,
     [ABX_E2B_M_ABX_RESUME] = abx__rpc_abx_resume,
 };

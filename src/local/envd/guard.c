@@ -24,8 +24,9 @@ enum {
     WALK_EVERY_MS = 10000,
     WALK_STEP = 1000, /* each NEAR_MS: 20,000 a second */
     WALK_AT_ONCE = 20000,
-    BYTES_A_MS = 4 << 20, /* no disk is filled faster */
-    WRITER_BYTES = 1 << 20,
+    BYTES_A_MS = 4 << 20,    /* no disk is filled faster */
+    SOME_BYTES = 64 << 10,   /* written between two looks */
+    MAPPED_BYTES = 16 << 20, /* the same, where nothing was given to write(2) */
     LEAST_FREE_FILES = 1000
 };
 
@@ -58,6 +59,8 @@ static void blame(abx_envd *e, pid_t pid, const char *limit)
 
 static void kill_one(abx_envd *e, pid_t pid, const char *limit)
 {
+    e->guard.baseline = false;
+    abx__walk_free(ABX_TAKE(e->guard.walk));
     blame(e, pid, limit);
     (void)kill(pid, SIGKILL);
 }
@@ -108,16 +111,27 @@ static uint64_t watch_memory(abx_envd *e)
 
 /* --- writers ----------------------------------------------------------------------------------------- */
 
-static uint64_t former(const abx__guard *g, pid_t pid)
+/* Whom to kill: nobody; who writes contents; or who writes anything at all. A process that only removes files writes to
+ * the disk as well: it must be left alone, when that is what the full disk needs. */
+typedef enum stop { STOP_NONE, STOP_CONTENTS, STOP_ALL } stop;
+
+static const abx__used *former(const abx__guard *g, pid_t pid)
 {
+    static const abx__used none;
     for (size_t i = 0; i < g->writers.count; i++)
         if (g->writers.list[i].pid == pid)
-            return g->writers.list[i].written;
-    return UINT64_MAX;
+            return &g->writers.list[i];
+    return g->has_writers ? &none : NULL; /* new: all that it wrote counts */
 }
 
-/* How much each process wrote since the last look; over: those that wrote most are killed. Returns the sum. */
-static uint64_t look_at_writers(abx_envd *e, bool over)
+static uint64_t more(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+/* How much each process wrote since the last look; those whom `whom` means are killed. Returns how much of it was
+ * contents. */
+static uint64_t look_at_writers(abx_envd *e, stop whom)
 {
     abx__guard *g = &e->guard;
     abx__usage now;
@@ -125,20 +139,21 @@ static uint64_t look_at_writers(abx_envd *e, bool over)
     pid_t worst = 0;
     abx__usage_read(&now, ABX__USE_WRITTEN, false);
     for (size_t i = 0; i < now.count; i++) {
-        const abx__used *p = &now.list[i];
-        uint64_t before = former(g, p->pid);
-        if (before == UINT64_MAX) /* new: all of it */
-            before = g->has_writers ? 0 : p->written;
-        uint64_t wrote = p->written > before ? p->written - before : 0;
-        sum += wrote;
+        const abx__used *p = &now.list[i], *before = former(g, p->pid);
+        if (!before)
+            before = p;
+        uint64_t wrote = more(p->written, before->written);
+        bool contents = wrote >= MAPPED_BYTES ||
+                        (wrote >= SOME_BYTES && more(p->passed, before->passed) >= SOME_BYTES);
+        sum += contents ? wrote : 0;
         if (wrote > most) {
             most = wrote;
             worst = p->pid;
         }
-        if (over && wrote >= WRITER_BYTES)
+        if (whom != STOP_NONE && contents)
             kill_one(e, p->pid, "disk");
     }
-    if (over && most > 0 && most < WRITER_BYTES)
+    if (whom == STOP_ALL && most > 0)
         kill_one(e, worst, "disk");
     abx__usage_clear(&g->writers);
     g->writers = now;
@@ -154,16 +169,24 @@ static void forget_writers(abx__guard *g)
 
 /* --- the disk ---------------------------------------------------------------------------------------- */
 
-/* Free bytes of the file system for us, 0 also where it has no room for more files. */
-static uint64_t free_bytes(uint64_t *total)
+typedef struct room {
+    uint64_t total, bytes, files; /* of the file system; the last two are free for us */
+    bool full;                    /* less is left than the host shall keep */
+} room;
+
+static room look_for_room(const abx__guard *g)
 {
     struct statvfs st;
+    room r = {0, UINT64_MAX, UINT64_MAX, false};
     if (statvfs("/", &st) < 0)
-        return UINT64_MAX;
-    *total = (uint64_t)st.f_blocks * st.f_frsize;
-    if (st.f_files > 0 && st.f_favail < LEAST_FREE_FILES && st.f_files > 10 * LEAST_FREE_FILES)
-        return 0;
-    return (uint64_t)st.f_bavail * st.f_frsize;
+        return r;
+    r.total = (uint64_t)st.f_blocks * st.f_frsize;
+    r.bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    r.files = st.f_favail;
+    /* a small disk, or one that counts no files, is not kept so */
+    r.full = (r.bytes < g->reserve_bytes && r.total > 2 * g->reserve_bytes) ||
+             (st.f_files > 10 * LEAST_FREE_FILES && r.files < LEAST_FREE_FILES);
+    return r;
 }
 
 static void walk_begin(abx__guard *g, uint64_t free)
@@ -183,8 +206,12 @@ static void walk_on(abx__guard *g, size_t n)
         return;
     abx__walk_free(ABX_TAKE(g->walk));
     abx__usage_read(&u, ABX__USE_DELETED, false);
+    uint64_t bytes = sum.bytes + u.deleted;
+    /* of two walks while it is over, with nobody killed between them */
+    g->grows = g->baseline && bytes > g->known_bytes;
+    g->baseline = g->over;
     g->known = true;
-    g->known_bytes = sum.bytes + u.deleted;
+    g->known_bytes = bytes;
     g->known_free = g->walk_free;
     g->wrote = g->walk_wrote;
     g->walked_ms = abx_now_mono_ms();
@@ -199,7 +226,9 @@ static uint64_t lost(const abx__guard *g, uint64_t free)
 static uint64_t watch_limit(abx_envd *e, uint64_t free)
 {
     abx__guard *g = &e->guard;
-    uint64_t wrote = look_at_writers(e, g->over);
+    stop whom = g->grows ? STOP_ALL : g->over ? STOP_CONTENTS : STOP_NONE;
+    g->grows = false;
+    uint64_t wrote = look_at_writers(e, whom);
     g->wrote += wrote;
     g->walk_wrote += wrote;
     uint64_t bound = g->known_bytes + lost(g, free);
@@ -208,29 +237,31 @@ static uint64_t watch_limit(abx_envd *e, uint64_t free)
     walk_on(g, WALK_STEP);
     bound = g->known_bytes + lost(g, free);
     uint64_t sure = g->known_bytes + least(lost(g, free), g->wrote);
-    g->over = g->known && sure > g->disk_limit;
-    if (g->over)
-        return LEAST_MS;
-    if (g->walk)
+    bool over = g->known && sure > g->disk_limit;
+    g->grows = g->grows || (over && !g->over); /* who writes at this moment passed the limit */
+    g->over = over;
+    if (g->walk && !g->grows)
         return NEAR_MS;
+    if (over)
+        return LEAST_MS;
     return look_after(bound < g->disk_limit ? g->disk_limit - bound : 0, WATCH_MS);
 }
 
 static uint64_t watch_disk(abx_envd *e)
 {
     abx__guard *g = &e->guard;
-    uint64_t total = 0, free = free_bytes(&total), next = MOST_MS;
+    uint64_t next = MOST_MS;
     if (g->disk_is_memory)
         return MOST_MS; /* the kernel holds it */
-    bool full = free < g->reserve_bytes && total > 2 * g->reserve_bytes;
+    room r = look_for_room(g);
     if (g->disk_limit)
-        next = watch_limit(e, free);
-    if (!full) {
+        next = watch_limit(e, r.bytes);
+    if (!r.full) {
         if (!g->disk_limit)
             forget_writers(g);
-        return least(next, look_after(free - least(free, g->reserve_bytes), MOST_MS));
+        return least(next, look_after(r.bytes - least(r.bytes, g->reserve_bytes), MOST_MS));
     }
-    (void)look_at_writers(e, g->has_writers);
+    (void)look_at_writers(e, g->has_writers ? STOP_CONTENTS : STOP_NONE);
     return LEAST_MS;
 }
 
@@ -272,14 +303,14 @@ void abx__guard_started(abx_envd *e)
 int abx__guard_may_write(abx_envd *e)
 {
     abx__guard *g = &e->guard;
-    uint64_t total = 0, free = free_bytes(&total);
     if (!e->is_init || g->disk_is_memory)
         return 0;
-    if (free < g->reserve_bytes && total > 2 * g->reserve_bytes)
+    room r = look_for_room(g);
+    if (r.full)
         return -1;
-    if (!g->disk_limit || (g->known && g->known_bytes + lost(g, free) <= g->disk_limit))
+    if (!g->disk_limit || (g->known && g->known_bytes + lost(g, r.bytes) <= g->disk_limit))
         return 0;
-    walk_begin(g, free);
+    walk_begin(g, r.bytes);
     walk_on(g, WALK_AT_ONCE);
     return g->known && g->known_bytes > g->disk_limit ? -1 : 0;
 }

@@ -29,6 +29,7 @@
 #include "base/text.h"
 #include "e2b/server.h"
 #include "local/envd/envd.h"
+#include "local/envd/usage.h"
 
 /* --- lists ----------------------------------------------------------------------------------------- */
 typedef struct abx__node {
@@ -73,6 +74,30 @@ typedef struct abx__name_cache {
     } items[16];
     size_t count;
 } abx__name_cache;
+
+/* --- limits that are watched: guard.c ------------------------------------------------------------------ */
+typedef struct abx__guard {
+    /* sizes as they are told; the same where they are watched, else 0: bytes */
+    uint64_t memory_size, memory_limit, disk_size, disk_limit;
+    uint64_t reserve_bytes; /* of the host's disk, left free */
+    uint32_t cpu_millis;
+    bool disk_is_memory;
+    int layer_fd; /* the private layer, read-only, a mount of its own; -1 */
+    uv_timer_t timer;
+    bool active;   /* the timer runs */
+    bool over;     /* the disk is over its limit */
+    bool grows;    /* and gets fuller */
+    bool baseline; /* the last walk was while it was over, and nobody was killed since */
+    abx__walk *walk;
+    bool known; /* a walk has ended: */
+    uint64_t known_bytes,
+        known_free; /* what it found; free bytes of the file system when it began */
+    uint64_t walk_free, walked_ms;
+    uint64_t wrote,
+        walk_wrote; /* by processes, since the walk that ended began, and since the new one did */
+    abx__usage writers; /* at the last look */
+    bool has_writers;
+} abx__guard;
 
 /* --- the whole ---------------------------------------------------------------------------------------- */
 typedef struct abx__proc abx__proc;
@@ -122,7 +147,9 @@ struct abx_envd {
     size_t server_open;
     rlim_t nofile_soft;
     abx__name_cache names;
-    uint64_t cpu_busy, cpu_total; /* /proc/stat when /metrics was asked last */
+    uint64_t cpu_us, cpu_at_us; /* used so far, when metrics were asked last (of uv_hrtime) */
+    uint64_t opened_us;
+    abx__guard guard;
     void (*closed)(void *data);
     void *closed_data;
 };
@@ -465,6 +492,7 @@ void abx__code_hold(abx_envd *e, bool on);
 void abx__code_close(abx_envd *e);
 
 /* --- metrics.c ------------------------------------------------------------------------------------------------------ */
+void abx__rpc_abx_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_envs(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q);

@@ -10,7 +10,14 @@
 #include "local/envd/usage.h"
 
 /* A share of the processors is measured over at least so long, and a former sample is good for so long. */
-enum { SAMPLE_MS = 250, FRESH_MS = 200, OLD_MS = 10000, WALK_MS = 1500, TURN_MS = 2, WALK_STEP = 2000 };
+enum {
+    SAMPLE_MS = 250,
+    FRESH_MS = 200,
+    OLD_MS = 3000,
+    WALK_MS = 1500,
+    TURN_MS = 2,
+    WALK_STEP = 2000
+};
 
 static uint64_t mem_field(const char *text, const char *name)
 {
@@ -47,8 +54,7 @@ static uint64_t memory_total(const abx_envd *e)
 
 static double share(uint64_t cpu_us, uint64_t wall_us, int64_t cpus)
 {
-    double percent =
-        wall_us > 0 ? 100.0 * (double)cpu_us / (double)wall_us / (double)cpus : 0.0;
+    double percent = wall_us > 0 ? 100.0 * (double)cpu_us / (double)wall_us / (double)cpus : 0.0;
     if (percent > 100.0)
         percent = 100.0;
     return (double)(int64_t)(percent * 100.0 + 0.5) / 100.0;
@@ -67,14 +73,16 @@ void abx__rpc_metrics(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     struct statvfs disk = {0};
     abx__usage u;
     uint64_t total = memory_total(e), now = now_us();
+    uint64_t since = e->cpu_at_us ? e->cpu_at_us : e->opened_us;
     abx__usage_read(&u, ABX__USE_MEMORY | ABX__USE_EXACT | ABX__USE_CPU, e->guard.disk_is_memory);
     (void)statvfs("/", &disk);
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_int(d, root, "ts", abx_now_wall_ms() / 1000);
     abx_mut_int(d, root, "cpu_count", cpu_count(e));
-    (void)yyjson_mut_obj_add_real(d, root, "cpu_used_pct",
-                                  share(u.cpu_us - e->cpu_us, now - e->cpu_at_us, cpu_count(e)));
+    (void)yyjson_mut_obj_add_real(
+        d, root, "cpu_used_pct",
+        share(u.cpu_us > e->cpu_us ? u.cpu_us - e->cpu_us : 0, now - since, cpu_count(e)));
     abx_mut_int(d, root, "mem_total_mib", (int64_t)(total >> 20));
     abx_mut_int(d, root, "mem_used_mib", (int64_t)(u.memory >> 20));
     abx_mut_int(d, root, "mem_total", (int64_t)total);

@@ -2,6 +2,7 @@
 #include "local/envd/inner.h"
 
 #include "local/cgroup.h"
+#include "local/envd/guard.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -210,6 +211,8 @@ static void note_limit(abx__proc *p)
 {
     int fd = p->envd->events_fd;
     bool failed = !WIFEXITED(p->status) || WEXITSTATUS(p->status) != 0;
+    if (!failed)
+        p->limit = NULL; /* somebody else of it was killed, and it did not mind */
     if (!p->limit && failed && !p->timed_out && fd >= 0 && abx_cgroup_kills(fd) > p->kills)
         p->limit = "memory";
 }
@@ -400,6 +403,7 @@ void abx__proc_began(abx__proc *p, uint64_t timeout_ms)
             ABX_CHECK(uv_poll_start(&p->pidfd_poll, UV_READABLE, on_pidfd) == 0);
         }
     }
+    abx__guard_started(p->envd);
     if (timeout_ms != ABX_FOREVER)
         set_timer(p, ABX__TIMER_DEADLINE, timeout_ms);
 }

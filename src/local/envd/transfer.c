@@ -1,5 +1,5 @@
 /* Files down and up. Reads and writes are inline: the page cache is fast, and pid 1 starts no threads. */
-#include "local/envd/inner.h"
+#include "local/envd/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,6 +139,7 @@ typedef struct upload {
     int mode;    /* -1: leave */
     char *aside; /* what is written until all is there; NULL: the file itself */
     int64_t want, size;
+    int64_t looked_at; /* the size at which to look for room again */
     bool has_modified;
     struct timespec modified;
     abx_e2b_meta *meta;
@@ -312,14 +313,23 @@ void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, 
     return NULL;
 }
 
+/* Each MiB: is there still room by the sandbox's limit, or the host's? */
+static bool may_go_on(upload *u)
+{
+    u->looked_at = u->size + (1 << 20);
+    return abx__guard_may_write(u->envd) == 0;
+}
+
 int abx__put_write(void *file, const uint8_t *bytes, size_t n)
 {
     upload *u = file;
     char text[96];
     if (u->fault.status != 0)
         return -1;
+    bool full = u->size >= u->looked_at && !may_go_on(u);
     for (size_t at = 0; at < n;) {
-        ssize_t put = write(u->fd, bytes + at, n - at);
+        errno = ENOSPC;
+        ssize_t put = full ? -1 : write(u->fd, bytes + at, n - at);
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0) {

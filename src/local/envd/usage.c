@@ -75,7 +75,8 @@ static uint64_t segments(int proc)
     text[n > 0 ? n : 0] = 0;
     for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
         unsigned long long rss = 0;
-        if (sscanf(line, " %*d %*d %*o %*u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*u %llu", &rss) == 1)
+        if (sscanf(line, " %*d %*d %*o %*u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*u %llu", &rss) ==
+            1)
             sum += rss;
     }
     return sum;
@@ -170,7 +171,8 @@ static void read_cpu(int proc, abx__used *p)
     const char *at = strrchr(text, ')'); /* the name before it may hold anything */
     if (at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
                      &own, &kernel, &theirs, &their_kernel) == 4)
-        p->cpu_us = (own + kernel + theirs + their_kernel) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+        p->cpu_us =
+            (own + kernel + theirs + their_kernel) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
 static void read_written(int proc, abx__used *p)
@@ -178,6 +180,7 @@ static void read_written(int proc, abx__used *p)
     char text[TEXT];
     if (read_text(proc, p->pid, "io", text) > 0)
         p->written = field(text, "\nwrite_bytes:");
+    p->passed = field(text, "wchar:");
 }
 
 /* --- all --------------------------------------------------------------------------------------------- */

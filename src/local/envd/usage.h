@@ -12,8 +12,9 @@ typedef struct abx__used {
     pid_t pid;
     uint64_t anon, shared; /* bytes: its own memory, and what it maps of shared memory */
     uint64_t held;         /* bytes of files in memory that it has open (memfd) */
-    uint64_t written;      /* bytes, since it began, with those of its children that ended */
-    uint64_t cpu_us;       /* the same */
+    uint64_t written; /* bytes of the disk, since it began, with those of its children that ended */
+    uint64_t passed;  /* bytes given to write(2), the same */
+    uint64_t cpu_us;  /* the same */
 } abx__used;
 
 typedef struct abx__usage {
@@ -24,7 +25,13 @@ typedef struct abx__usage {
     uint64_t cpu_us;  /* since the sandbox began, pid 1 with it */
 } abx__usage;
 
-enum { ABX__USE_MEMORY = 1, ABX__USE_EXACT = 2, ABX__USE_CPU = 4, ABX__USE_WRITTEN = 8, ABX__USE_DELETED = 16 };
+enum {
+    ABX__USE_MEMORY = 1,
+    ABX__USE_EXACT = 2,
+    ABX__USE_CPU = 4,
+    ABX__USE_WRITTEN = 8,
+    ABX__USE_DELETED = 16
+};
 
 /* what: bits of ABX__USE_…. disk_is_memory: files of the sandbox lie in memory and count as such. */
 void abx__usage_read(abx__usage *u, int what, bool disk_is_memory);

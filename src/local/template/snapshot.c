@@ -224,7 +224,14 @@ int abx_snapshot_make(abx_store *s, const char *sandbox, const char *name,
         return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", sandbox);
     abx_random_bytes(random, sizeof(random));
     abx_hex(random, sizeof(random), id);
-    int rc = make(&m, folder, name, id, err);
+    int rc;
+    if (m.state.limits.disk == ABX_HOLD_TMPFS) { /* nobody outside sees that memory */
+        rc = abx_fail(err, ABX_ERR_FEATURE_MISSING, "the files of sandbox '%s' lie in memory",
+                      sandbox);
+        abx_hint(err, "make the sandbox without the option disk=memory to take snapshots of it");
+    } else {
+        rc = make(&m, folder, name, id, err);
+    }
     abx_state_clear(&m.state);
     free(m.lower);
     return rc;

@@ -400,6 +400,7 @@ def test_verbose_tells_calls_and_their_ends(shared, box):
     assert '"timeoutMs":3600000' in r.errors and "expiresAt" in r.errors
     r = shared.ok("exec", "-vv", "-e", f"TOKEN={SECRET}", box, "--", "true")
     assert SECRET not in r.errors and '"TOKEN":"..."' in r.errors
+    assert re.search(r'end process.start after \d+ ms .*"exitCode":0', r.errors)
     assert "E3002" in shared("files", "stat", "-v", f"{box}:/nosuch", code=3).errors
 
 

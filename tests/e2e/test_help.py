@@ -91,6 +91,24 @@ def test_abx_alone_prints_a_short_help(shared):
     assert "inspect" not in shown.text  # aliases are only in the verb's own help
 
 
+def test_the_short_help_names_every_verb(shared, schema):
+    shown = shared.ok().text
+    assert len(shown.splitlines()) <= 22
+    words = set(shown.split("examples:")[0].split())
+    assert {v["name"].split()[0] for v in schema["verbs"]} <= words
+
+
+def test_every_verb_has_two_examples_that_can_be_parsed(shared, schema):
+    for verb in schema["verbs"]:
+        text = shared.ok("help", *verb["name"].split()).text
+        examples = re.findall(r"^  (?! )(.*)$", text.split("\nexamples:\n")[1].split("\nflags:")[0].split("\nglobal flags:")[0],
+                              re.M)
+        assert len(examples) >= 2, verb["name"]
+        for line in examples:
+            assert "abx " in line
+            assert subprocess.run(["bash", "-n", "-c", line], capture_output=True).returncode == 0, line
+
+
 def test_version(shared, fresh):
     shown = fresh.ok("--version")
     assert re.fullmatch(r"abx \d+\.\d+\.\d+ \([^,()]+, [^()]+\)\n", shown.text)

@@ -195,6 +195,19 @@ def test_a_failure_is_one_block_on_stderr(shared, names, args):
     assert b"\x1b" not in r.err
 
 
+@pytest.mark.parametrize("args,env,as_json", [
+    (["ls", "--nosuch", "-o", "json"], {}, True),
+    (["ls", "--nosuch", "-ojsonl"], {}, True),
+    (["--output=json", "nosuch"], {}, True),
+    (["nosuch"], {"ABX_OUTPUT": "json"}, True),
+    (["ls", "--nosuch", "-o", "table"], {"ABX_OUTPUT": "json"}, False),
+    (["run", "--nosuch", "--", "--json"], {}, False),
+], ids=lambda x: " ".join(x) if isinstance(x, list) else "-")
+def test_a_wrong_line_too_is_told_in_the_format_asked_for(shared, args, env, as_json):
+    r = shared(*args, env=env, code=2)
+    assert r.err.startswith(b'{"error":') == as_json
+
+
 def test_an_error_names_provider_and_sandbox(shared, names):
     e = shared("files", "stat", "--json", f"{names['BOX']}:/no", code=3).error
     assert e["provider"] == "local" and e["sandbox"] == names["BOX"]

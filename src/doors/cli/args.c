@@ -289,15 +289,24 @@ uint64_t abx_flag_number(const abx_args *args, abx_flag_id id, uint64_t otherwis
     return args->flags[id].set ? args->flags[id].number : otherwise;
 }
 
+static bool is_json(const char *format)
+{
+    return strcmp(format, "json") == 0 || strcmp(format, "jsonl") == 0;
+}
+
 bool abx_args_want_json(int argc, char **argv)
 {
+    const char *format = getenv("ABX_OUTPUT");
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-ojson") == 0 ||
-            strcmp(argv[i], "--output=json") == 0)
-            return true;
-        if ((strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0) && i + 1 < argc &&
-            strcmp(argv[i + 1], "json") == 0)
-            return true;
+        bool split = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
+        if (strcmp(argv[i], "--json") == 0)
+            format = "json";
+        else if (split && i + 1 < argc)
+            format = argv[++i];
+        else if (abx_has_prefix(argv[i], "--output="))
+            format = argv[i] + strlen("--output=");
+        else if (argv[i][0] == '-' && argv[i][1] == 'o')
+            format = argv[i] + 2 + (argv[i][2] == '=');
     }
-    return false;
+    return format && is_json(format);
 }

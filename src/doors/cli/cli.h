@@ -93,6 +93,10 @@ yyjson_mut_doc *abx_cli_params(const char *sandbox, yyjson_mut_val **root);
  * questions to a sandbox (a silent server must not hold them), else ABX_FOREVER. At least 1. Pure but for the clock. */
 uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op);
 
+/* -v: tell how a call ended; -vv: its answer too (NULL: none). since_ms: monotonic. */
+void abx_cli_log_end(const abx_cli *cli, abx_op_id op, uint64_t since_ms, yyjson_doc *answer,
+                     const abx_error *failed);
+
 /* One turn of the loop, waiting for something to happen. */
 void abx_cli_turn(abx_cli *cli);
 /* Give the signals to cb; NULL: back to the default (cancel what runs). Returns the former one and its data. */

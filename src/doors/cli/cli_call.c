@@ -68,19 +68,19 @@ static void log_call(abx_cli *cli, abx_op_id op, yyjson_mut_val *params)
         abx_logf(&cli->log, ABX_LOG_TRACE, "call %s %s", method, abx_buf_cstr(&text));
 }
 
-/* -v: how it ended; -vv: its result too. */
-static void log_end(abx_cli *cli, abx_op_id op, uint64_t since_ms, const unary *u)
+void abx_cli_log_end(const abx_cli *cli, abx_op_id op, uint64_t since_ms, yyjson_doc *answer,
+                     const abx_error *failed)
 {
     if (cli->log.level < ABX_LOG_DEBUG)
         return;
     const char *method = abx_op_row_of(op)->method;
     unsigned long long took = abx_now_mono_ms() - since_ms;
-    ABX_AUTO_FREE char *result = cli->log.level >= ABX_LOG_TRACE && u->result
-                                     ? abx_json_text(yyjson_doc_get_root(u->result))
+    ABX_AUTO_FREE char *result = cli->log.level >= ABX_LOG_TRACE && answer
+                                     ? abx_json_text(yyjson_doc_get_root(answer))
                                      : NULL;
-    if (u->err)
+    if (failed)
         abx_logf(&cli->log, ABX_LOG_DEBUG, "end %s after %llu ms: %s", method, took,
-                 abx_error_code(u->err));
+                 abx_error_code(failed));
     else
         abx_logf(&cli->log, ABX_LOG_DEBUG, "end %s after %llu ms%s%s", method, took,
                  result ? " " : "", result ? result : "");
@@ -169,7 +169,7 @@ int abx_cli_call_at(abx_cli *cli, const char *provider, abx_op_id op, yyjson_mut
     while (!u.ended)
         abx_cli_turn(cli);
     abx_progress_end(&progress);
-    log_end(cli, op, since_ms, &u);
+    abx_cli_log_end(cli, op, since_ms, u.result, u.err);
     abx_cli_take_signals(cli, former, former_data, NULL);
     if (u.err)
         return abx_error_take(err, u.err);

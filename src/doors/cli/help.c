@@ -51,9 +51,9 @@ void abx_help_short(abx_buf *out)
     } lines[] = {
         {"run something", "run create exec code shell"},
         {"see what lives", "ls info jobs logs"},
-        {"move files", "cp files"},
+        {"move files", "cp sync files"},
         {"end and wait", "signal wait extend pause resume kill gc"},
-        {"about this machine", "doctor config context template"},
+        {"about this machine", "doctor config context template provider"},
         {"about abx", "help completion schema version"},
     };
     add(out, "abx: throw-away sandboxes to run code in\n\n");

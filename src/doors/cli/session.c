@@ -246,6 +246,7 @@ int abx_session_run(abx_cli *cli, const abx_session_options *options, abx_sessio
     while (!s.ended)
         abx_cli_turn(cli);
     out->took_ms = abx_now_mono_ms() - begin;
+    abx_cli_log_end(cli, options->op, begin, s.result, s.err);
     drain(&s);
     int rc = take_result(&s, out, err);
     close_all(&s);

@@ -161,7 +161,7 @@ def events(p):
 def test_watch(shared, box, spawn, recursive):
     shared.sh(box, "mkdir -p /work/w/sub", code=0)
     p = spawn(shared, "files", "watch", "--json", *(["-r"] if recursive else []), f"{box}:/work/w")
-    time.sleep(0.3)
+    assert next(events(p)) == {"type": "started"}
     shared.sh(box, "echo 1 > /work/w/sub/deep; echo 1 > /work/w/f; mv /work/w/f /work/w/g; rm /work/w/g; "
               "mkdir /work/w/n; sleep 0.2; echo x > /work/w/n/y; touch /work/w/last", code=0)
     seen = []
@@ -194,6 +194,6 @@ def test_watch_ends_with_the_sandbox(abx, spawn):
 
 def test_watch_with_a_name(shared, box, spawn):
     p = spawn(shared, "files", "watch", "--json", "shared-box:/tmp")
-    time.sleep(0.3)
+    assert next(events(p))["type"] == "started"
     shared.sh(box, "touch /tmp/seen", code=0)
     assert next(events(p))["name"] == "seen"

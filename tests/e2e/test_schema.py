@@ -124,9 +124,10 @@ def test_the_output_has_the_fields_of_the_schema(shared, schema, names, verb):
 
 def test_watch_prints_lines_of_the_schema(shared, schema, names, spawn):
     p = spawn(shared, *filled(RUNS["files watch"], names))
-    wait_for(lambda: shared.sh(names["BOX"], "date > /work/x; rm /work/x", code=0) and
-             __import__("select").select([p.stdout], [], [], 0)[0])
+    assert __import__("json").loads(p.stdout.readline()) == {"type": "started"}
+    shared.sh(names["BOX"], "date > /work/x; rm /work/x", code=0)
     line = __import__("json").loads(p.stdout.readline())
+    assert line["type"] == "change"
     check_object(schema, "changes", line, "files watch")
 
 

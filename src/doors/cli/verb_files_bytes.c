@@ -157,11 +157,11 @@ typedef struct watching {
 static void on_change(abx_call *c, const char *type, yyjson_val *event, void *data)
 {
     watching *w = data;
-    if (strcmp(type, "change") != 0)
-        return;
     ABX_AUTO_BUF line = ABX_BUF(SIZE_MAX / 2);
     if (abx_cli_json(w->cli)) {
-        abx_event_object(&line, "change", event, NULL, NULL);
+        abx_event_object(&line, type, event, NULL, NULL);
+    } else if (strcmp(type, "change") != 0) {
+        return;
     } else {
         ABX_AUTO_FREE char *name = abx_printable(abx_json_str(event, "name", ""));
         ABX_CHECK(abx_buf_addf(&line, "%-6s  %s\n", abx_json_str(event, "kind", "-"), name) == 0);

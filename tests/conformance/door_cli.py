@@ -119,7 +119,7 @@ def user(p):
 def create(p):
     out = ["create"]
     for name, flag in (("name", "--name"), ("network", "--network"), ("idempotencyKey", "--idempotency-key"),
-                       ("onTimeout", "--on-timeout")):
+                       ("onTimeout", "--on-timeout"), ("template", "--template")):
         if name in p:
             out += [flag, p[name]]
     for name, flag in (("timeoutMs", "--timeout"), ("idleMs", "--idle")):
@@ -150,6 +150,16 @@ def written(p):
     return ["files", "write", *user(p), *mode, place(p)]
 
 
+def code(p):
+    out = ["--lang", p["language"]] if "language" in p else []
+    out += ["--context", p["contextId"]] if "contextId" in p else []
+    out += ["-w", p["cwd"]] if "cwd" in p else []
+    out += ["--timeout", duration(p["timeoutMs"])] if "timeoutMs" in p else []
+    for key, value in p.get("env", {}).items():
+        out += ["-e", f"{key}={value}"]
+    return ["code", *out, p["sandboxId"]]
+
+
 def listed(p):
     depth = ["--depth", str(p["depth"])] if "depth" in p else []
     return ["files", "ls", "--limit", "0", *user(p), *depth, place(p)]
@@ -163,6 +173,14 @@ PLAIN = {
     "sandbox.list": lambda p: ["ls", "--all", "--limit", "0", *labels(p)],
     "sandbox.set_timeout": lambda p: ["extend", p["sandboxId"], duration(p["timeoutMs"])],
     "sandbox.pause": lambda p: ["pause", p["sandboxId"]],
+    "sandbox.metrics": lambda p: ["stats", p["sandboxId"]],
+    "sandbox.template_list": lambda p: ["template", "ls"],
+    "sandbox.template_info": lambda p: ["template", "info", p["template"]],
+    "sandbox.template_remove": lambda p: ["template", "rm", p["template"]],
+    "code.context_create": lambda p: [*code(p), "--new-context"],
+    "code.context_list": lambda p: [*code(p), "--contexts"],
+    "code.context_restart": lambda p: [*code(p), "--restart"],
+    "code.context_remove": lambda p: [*code(p), "--remove-context"],
     "process.list": lambda p: ["jobs", "--limit", "0", p["sandboxId"]],
     "process.signal": lambda p: ["signal", p["sandboxId"], p["processId"], p["signal"]],
     "fs.stat": lambda p: ["files", "stat", *user(p), place(p)],
@@ -187,7 +205,7 @@ class Door:
         special = {"process.start": self.process, "process.attach": self.attach, "fs.read": self.read,
                    "fs.watch": self.watch, "pty.open": self.terminal, "process.stdin": self.process_stdin,
                    "process.close_stdin": self.process_stdin, "pty.write": self.type, "pty.resize": self.resize,
-                   "sandbox.connect": self.connect}
+                   "sandbox.connect": self.connect, "code.run": self.code}
         if method in special:
             special[method](call, params, data, ends, extra)
         else:
@@ -281,7 +299,7 @@ class Door:
         if kind == "started" and "id" in line:
             call.started = {"id": line["id"], "pid": line.get("pid")}
             self.processes[params["sandboxId"], line["id"]] = call
-        if kind == "exit":
+        if kind in ("exit", "end"):
             if "signal" in line:
                 line.pop("exitCode", None)  # 124: the time limit, told as timedOut too
             last.update(line)
@@ -305,6 +323,9 @@ class Door:
     def attach(self, call, p, data, ends, extra):
         follow = ["-f"] if p.get("follow", True) else []
         self.lines(call, p, ["logs", "--json", *follow, *extra, p["sandboxId"], p["processId"]], subprocess.DEVNULL)
+
+    def code(self, call, p, data, ends, extra):
+        self.lines(call, p, [*code(p), "--json", *extra, "-c", p["code"]], subprocess.DEVNULL)
 
     def process_stdin(self, call, p, data, ends, extra):
         target = self.processes[p["sandboxId"], p["processId"]]

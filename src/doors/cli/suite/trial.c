@@ -106,11 +106,8 @@ void abx_trial_drop(abx_trial *t, abx_trace *trace)
     while (*at != trace)
         at = &(*at)->next;
     *at = trace->next;
-    /* Whatever makes a sandbox answers with its id. */
-    if (trace->result && trace->op && !takes_sandbox(t, trace->op->method))
-        if (abx_has_prefix(trace->op->method, "sandbox."))
-            will_kill(t, abx_json_str(yyjson_doc_get_root(trace->result), "id", NULL));
-    if (trace->result && trace->op && strcmp(trace->op->method, "sandbox.fork") == 0)
+    const char *method = trace->op ? trace->op->method : NULL;
+    if (abx_str_eq(method, "sandbox.create") || abx_str_eq(method, "sandbox.fork"))
         will_kill(t, abx_json_str(yyjson_doc_get_root(trace->result), "id", NULL));
     abx_trace_free(trace);
 }

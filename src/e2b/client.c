@@ -105,6 +105,7 @@ static const abx__envd_op *op_of(abx_op_id id)
     switch (id) {
     case ABX_OP_PROCESS_START: return &abx__envd_process_start;
     case ABX_OP_PROCESS_ATTACH: return &abx__envd_process_attach;
+    case ABX_OP_PROCESS_DETACH: return &abx__envd_process_detach;
     case ABX_OP_PROCESS_SIGNAL: return &abx__envd_process_signal;
     case ABX_OP_PROCESS_LIST: return &abx__envd_process_list;
     case ABX_OP_PROCESS_STDIN: return &abx__envd_process_stdin;

@@ -267,12 +267,13 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
                           abx_error **err);
 
 extern const abx__envd_op abx__envd_process_start, abx__envd_process_attach,
-    abx__envd_process_signal, abx__envd_process_list, abx__envd_process_stdin,
-    abx__envd_process_close_stdin, abx__envd_pty_open, abx__envd_pty_write, abx__envd_pty_resize,
-    abx__envd_pty_close, abx__envd_fs_read, abx__envd_fs_write, abx__envd_fs_stat,
-    abx__envd_fs_list, abx__envd_fs_make_dir, abx__envd_fs_rename, abx__envd_fs_remove,
-    abx__envd_fs_watch, abx__envd_code_run, abx__envd_code_interrupt, abx__envd_context_create,
-    abx__envd_context_list, abx__envd_context_restart, abx__envd_context_remove;
+    abx__envd_process_detach, abx__envd_process_signal, abx__envd_process_list,
+    abx__envd_process_stdin, abx__envd_process_close_stdin, abx__envd_pty_open, abx__envd_pty_write,
+    abx__envd_pty_resize, abx__envd_pty_close, abx__envd_fs_read, abx__envd_fs_write,
+    abx__envd_fs_stat, abx__envd_fs_list, abx__envd_fs_make_dir, abx__envd_fs_rename,
+    abx__envd_fs_remove, abx__envd_fs_watch, abx__envd_code_run, abx__envd_code_interrupt,
+    abx__envd_context_create, abx__envd_context_list, abx__envd_context_restart,
+    abx__envd_context_remove;
 
 /* Why the code interpreter refused (client_contexts.c). */
 abx_error *abx__envd_code_error(const abx__envd_job *job, const abx__envd_exchange *x);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 typedef struct follow {
     bool attach, background, no_follow, kill; /* kill: the process ends with the call */
@@ -420,12 +421,63 @@ static int attach_start(abx__envd_job *job, abx_error **err)
         abx_mut_bool(d, root, "abx", true);
         if (times)
             abx_mut_bool(d, root, "abxTimes", true);
+        if (abx_json_bool(abx_call_params(job->call), "missed", false))
+            abx_mut_bool(d, root, "abxMissed", true);
         if (f->no_follow)
             abx_mut_bool(d, root, "abxNoFollow", true);
     }
     return abx__envd_stream_start(job, &connect_spec, ABX_TAKE(d), 0, err);
 }
 
+/* --- detach --------------------------------------------------------------------------------------------------------- */
+static void on_detached(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    if (err)
+        abx__envd_job_fail(job, err);
+    else
+        abx__envd_job_end(job, NULL);
+}
+
+static void detached_here(abx__envd_job *job)
+{
+    abx__envd_job_end(job, NULL);
+}
+
+/* Another envd ties no process to a stream: it was we who would have killed it. */
+static int detach_here(abx__envd_job *job, const char *id)
+{
+    for (abx__envd_job *other = job->client->jobs; other; other = other->next) {
+        follow *f = other->state;
+        if ((other->op == &abx__envd_process_start || other->op == &abx__envd_pty_open) &&
+            abx_str_eq(f->id, id))
+            f->kill = false;
+    }
+    abx__envd_job_after(job, 0, detached_here);
+    return 0;
+}
+
+static int detach_start(abx__envd_job *job, abx_error **err)
+{
+    static const abx__envd_unary unary = {
+        .path = "/process.Process/Update",
+        .request = ABX_E2B_UPDATE_REQUEST,
+        .answer = ABX_E2B_UPDATE_RESPONSE,
+        .kind = ABX__ENVD_PROCESS,
+        .timeout_ms = ABX__ENVD_UNARY_MS,
+    };
+    const char *id = abx__envd_param(job, "processId");
+    if (!job->client->abx)
+        return detach_here(job, id);
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_bool(d, root, "abx", true);
+    abx_mut_bool(d, root, "abxDetach", true);
+    if (abx__envd_put_selector(job->client, d, root, id, err) < 0)
+        return -1;
+    return abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_detached, err);
+}
+
+const abx__envd_op abx__envd_process_detach = {.start = detach_start};
 const abx__envd_op abx__envd_process_start = {.state_size = sizeof(follow),
                                               .start = process_start,
                                               .cancel = follow_cancel,

@@ -89,6 +89,21 @@ static void see_list(watch *w, abx_call *c, yyjson_mut_doc *result)
         compare_ledger(w, list);
 }
 
+/* Its creator will go and it stays: an entry that was never finished would look like a leftover. */
+static void keep(watch *w)
+{
+    abx_ledger *ledger;
+    abx_ledger_entry e = {0};
+    abx_error *why = NULL;
+    int rc = abx__host_ledger(w->host, &ledger, &why);
+    if (rc == 0 && abx_ledger_find(ledger, w->sandbox, &e, NULL) == 0 && !e.complete)
+        rc = abx_ledger_complete(ledger, e.key, e.id, NULL, &why);
+    abx_ledger_entry_clear(&e);
+    if (rc < 0)
+        abx_logf(w->host->log, ABX_LOG_WARN, "ledger: %s", abx_error_text(why));
+    abx_error_free(why);
+}
+
 static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, void *data)
 {
     watch *w = data;
@@ -100,6 +115,8 @@ static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, voi
         (*err)->sandbox = abx_strdup(w->sandbox);
     if (w->sandbox && (gone || (!*err && op == ABX_OP_SANDBOX_KILL)))
         forget(w, w->sandbox);
+    if (w->sandbox && !*err && op == ABX_OP_PROCESS_DETACH)
+        keep(w);
     if (!*err && *result && op == ABX_OP_SANDBOX_LIST)
         see_list(w, c, *result);
     if (!*err && *result && (op == ABX_OP_SANDBOX_INFO || op == ABX_OP_SANDBOX_CONNECT))

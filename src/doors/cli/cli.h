@@ -43,6 +43,7 @@ struct abx_cli {
     bool dry_run;       /* nothing is changed: see dry_run.h */
     yyjson_val
         *command;      /* run without a command: what the sandbox's image is made to run; or NULL */
+    bool detached;     /* the process that was followed lives on without us */
     bool remote;       /* a call was started: from now on no failure is one of the command line */
     uint64_t deadline; /* monotonic ms; ABX_FOREVER */
     abx_log log;

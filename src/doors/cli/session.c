@@ -118,7 +118,7 @@ static void on_event(abx_call *c, const char *type, yyjson_val *event, void *dat
     if (s->json && strcmp(type, "exit") != 0) {
         abx_event_object(&s->lines, type, event, started ? add_sandbox : NULL, s);
         flush_lines(s);
-    } else if (strcmp(type, "gap") == 0) {
+    } else if (strcmp(type, "gap") == 0 && !s->options->plan.pty) {
         abx_cli_note(s->cli, "abx: %lld bytes of %s are no longer kept",
                      (long long)abx_json_int(event, "bytes", 0),
                      abx_json_str(event, "stream", "output"));
@@ -184,6 +184,7 @@ static void close_all(abx_session *s)
     while (!abx_out_is_closed(&s->out) || !abx_out_is_closed(&s->err_out))
         uv_run(&s->cli->_loop, UV_RUN_NOWAIT);
     abx_buf_clear(&s->lines);
+    abx_buf_clear(&s->typed);
     free(s->process);
     yyjson_doc_free(s->result);
     abx_error_free(s->err);
@@ -205,6 +206,10 @@ static void tell_limit(const abx_session *s)
 static int take_result(abx_session *s, abx_session_result *out, abx_error **err)
 {
     out->had_output = s->had_output;
+    if (s->detached && s->err && s->err->id == ABX_ERR_CANCELLED) {
+        out->detached = ABX_TAKE(s->process);
+        return 0;
+    }
     if (!s->json)
         tell_limit(s);
     if (s->output_error == EPIPE) {
@@ -231,7 +236,9 @@ int abx_session_run(abx_cli *cli, const abx_session_options *options, abx_sessio
 {
     memset(out, 0, sizeof *out);
     abx_session s = {.cli = cli, .options = options, .json = abx_cli_json(cli)};
+    s.keys = options->detach_keys;
     abx_buf_init(&s.lines, SIZE_MAX / 2);
+    abx_buf_init(&s.typed, SIZE_MAX / 2);
     abx_call_handlers handlers = {.on_event = on_event, .on_chunk = on_chunk, .on_end = on_end};
     s.call = abx_cli_start(cli, options->op, options->params, &handlers, &s, err);
     if (!s.call) {

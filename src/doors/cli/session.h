@@ -6,18 +6,22 @@
 #include <stdbool.h>
 
 #include "doors/cli/cli.h"
+#include "doors/cli/detach_keys.h"
 #include "doors/cli/stdin_rules.h"
 
 typedef struct abx_session_options {
     const char *sandbox;    /* id */
-    abx_op_id op;           /* PROCESS_START or PTY_OPEN */
+    abx_op_id op;           /* PROCESS_START, PTY_OPEN or PROCESS_ATTACH */
     yyjson_mut_doc *params; /* taken over */
     abx_stdin_plan plan;
+    abx_detach_keys detach_keys; /* typed on our terminal they end the session, not the process */
+    bool leave;                  /* a signal ends the session and leaves the process alone */
 } abx_session_options;
 
 typedef struct abx_session_result {
     int code; /* exit code of ours: the process's own, 128+n, 124, 141 */
     bool had_output;
+    char *detached; /* id of the process that was left running by its keys; owned by the caller */
     uint64_t took_ms;
 } abx_session_result;
 

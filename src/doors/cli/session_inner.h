@@ -20,6 +20,9 @@ typedef struct abx_session {
     abx_utf8_tail tails[ABX_CH_COUNT];
     char *process; /* id, once started */
     bool had_output, paused;
+    abx_detach_keys keys;
+    abx_buf typed;            /* what the keys let through */
+    bool detaching, detached; /* process.detach is on its way, has been answered */
 
     /* signals */
     uint64_t last_signal_ms; /* 0: none yet */
@@ -43,6 +46,7 @@ void abx__session_stop_input(abx_session *s); /* turns the loop until all is clo
 /* session_signals.c */
 void abx__session_on_signal(abx_cli *cli, int sig, void *data);
 void abx__session_resize(abx_session *s);
+void abx__session_detach(abx_session *s);
 void abx__session_stop_signals(abx_session *s); /* turns the loop until all has ended */
 
 #endif

@@ -6,13 +6,26 @@
 static int on_bytes(const uint8_t *bytes, size_t n, void *data)
 {
     abx_session *s = data;
-    return s->input ? abx_call_write(s->input, bytes, n) : 1;
+    if (!s->input || s->detaching || s->detached)
+        return 1;
+    if (!s->options->plan.raw || s->keys.count == 0)
+        return abx_call_write(s->input, bytes, n);
+    abx_buf_reset(&s->typed);
+    bool leave = abx_detach_keys_feed(&s->keys, bytes, n, &s->typed);
+    int rc = s->typed.len > 0 ? abx_call_write(s->input, s->typed.data, s->typed.len) : 1;
+    if (leave)
+        abx__session_detach(s);
+    return rc;
 }
 
 static void on_read_end(int error, void *data)
 {
     (void)error; /* an input that breaks ends, as for any program behind a pipe */
     abx_session *s = data;
+    abx_buf_reset(&s->typed);
+    abx_detach_keys_flush(&s->keys, &s->typed);
+    if (s->input && s->typed.len > 0)
+        (void)abx_call_write(s->input, s->typed.data, s->typed.len);
     if (s->input)
         abx_call_write_end(s->input);
 }

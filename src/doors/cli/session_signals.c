@@ -13,12 +13,27 @@
 #define SIDE_MS  5000 /* a signal or a size that does not arrive holds up nothing */
 #define LEAVE_MS 3000 /* after KILL: leave, whatever the backend says */
 
+static void on_detach_end(abx_session *s, const abx_error *err)
+{
+    s->detaching = false;
+    if (s->ended)
+        return;
+    if (err) {
+        abx_cli_warn(s->cli, "abx: cannot detach: %s", abx_error_text(err));
+        return;
+    }
+    s->detached = true;
+    if (s->call)
+        abx_call_cancel(s->call);
+}
+
 static void on_side_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
 {
-    (void)result;
-    (void)err; /* the process may have ended meanwhile */
+    (void)result; /* err: the process may have ended meanwhile */
     abx_session *s = data;
     s->side_calls--;
+    if (abx_call_op(c)->id == ABX_OP_PROCESS_DETACH)
+        on_detach_end(s, err);
     if (abx_call_op(c)->id != ABX_OP_PTY_RESIZE)
         return;
     s->resizing = false;
@@ -57,6 +72,14 @@ void abx__session_resize(abx_session *s)
     abx_mut_int(params, root, "rows", rows);
     s->resize_again = false;
     s->resizing = start_side(s, ABX_OP_PTY_RESIZE, params);
+}
+
+void abx__session_detach(abx_session *s)
+{
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *params = abx_cli_params(s->options->sandbox, &root);
+    abx_mut_str(params, root, "processId", s->process);
+    s->detaching = start_side(s, ABX_OP_PROCESS_DETACH, params);
 }
 
 static void send_signal(abx_session *s, const char *name)
@@ -133,7 +156,7 @@ void abx__session_on_signal(abx_cli *cli, int sig, void *data)
             abx__session_resize(s);
         return;
     }
-    if (s->ended || !s->process) {
+    if (s->ended || !s->process || s->options->leave) {
         abx_cli_interrupt(cli, sig);
         if (s->call)
             abx_call_cancel(s->call);

@@ -1,6 +1,8 @@
 #include "doors/cli/start.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,9 +71,32 @@ static void add_plain_shell(yyjson_mut_doc *d, yyjson_mut_val *root)
     abx_mut_bool(d, root, "shell", true);
 }
 
+/* --detach-keys, else the setting. */
+static int read_keys(abx_cli *cli, abx_detach_keys *keys, abx_error **err)
+{
+    if (abx_cli_open_config(cli, err) < 0)
+        return -1;
+    const char *set = abx_config_get(cli->_config, "detach_keys", NULL, NULL);
+    return abx_detach_keys_parse(
+        keys, abx_flag_value(cli->args, ABX_FLAG_DETACH_KEYS, set ? set : ""), err);
+}
+
+static void tell_detached(abx_cli *cli, const char *sandbox, abx_session_result *result)
+{
+    cli->detached = true;
+    if (!cli->quiet && isatty(STDERR_FILENO))
+        fputs("\n", stderr); /* behind what stands on the line */
+    abx_cli_note(cli, "abx: detached from %s; 'abx attach %s %s' goes back", result->detached,
+                 sandbox, result->detached);
+    free(ABX_TAKE(result->detached));
+}
+
 int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan *plan,
                          bool with_env, abx_error **err)
 {
+    abx_detach_keys keys;
+    if (read_keys(cli, &keys, err) < 0)
+        return -1;
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_cli_params(sandbox, &root);
     if (plan->pty)
@@ -83,6 +108,7 @@ int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan
     if (!plan->pty && cli->args->command_count == 0 && !cli->command)
         add_plain_shell(d, root);
     abx_session_options options = {
+        .detach_keys = keys,
         .sandbox = sandbox,
         .op = plan->pty ? ABX_OP_PTY_OPEN : ABX_OP_PROCESS_START,
         .params = ABX_TAKE(d),
@@ -93,7 +119,64 @@ int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan
         explain(cli, err);
         return -1;
     }
-    hint_input(cli, plan, &result);
+    if (result.detached)
+        tell_detached(cli, sandbox, &result);
+    else
+        hint_input(cli, plan, &result);
+    return result.code;
+}
+
+/* Is it a terminal that runs? 0, or -1 and *err. */
+static int check_terminal(yyjson_val *list, const char *sandbox, const char *job, abx_error **err)
+{
+    size_t i, n;
+    yyjson_val *p;
+    yyjson_arr_foreach(list, i, n, p)
+    {
+        if (!abx_str_eq(abx_json_str(p, "id", NULL), job))
+            continue;
+        if (abx_str_eq(abx_json_str(p, "state", ""), "exited")) {
+            abx_fail(err, ABX_ERR_CONFLICT, "process '%s' has ended", job);
+            return abx_hint(err, "'abx logs %s %s' prints what is kept of its output", sandbox,
+                            job);
+        }
+        if (abx_json_bool(p, "tty", false))
+            return 0;
+        abx_fail(err, ABX_ERR_CONFLICT, "process '%s' has no terminal", job);
+        return abx_hint(err, "'abx logs -f %s %s' follows its output", sandbox, job);
+    }
+    return abx_fail(err, ABX_ERR_PROCESS_NOT_FOUND, "no process '%s' in sandbox '%s'", job,
+                    sandbox);
+}
+
+int abx_start_attach(abx_cli *cli, const char *sandbox, const char *job, const abx_stdin_plan *plan,
+                     abx_error **err)
+{
+    abx_detach_keys keys;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_JSON found = NULL;
+    if (read_keys(cli, &keys, err) < 0 ||
+        abx_cli_call(cli, ABX_OP_PROCESS_LIST, abx_cli_params(sandbox, &root), &found, err) < 0 ||
+        check_terminal(abx_json_get(yyjson_doc_get_root(found), "processes"), sandbox, job, err) <
+            0)
+        return -1;
+    yyjson_mut_doc *d = abx_cli_params(sandbox, &root);
+    abx_mut_str(d, root, "processId", job);
+    abx_mut_bool(d, root, "missed", true);
+    abx_session_options options = {
+        .detach_keys = keys,
+        .sandbox = sandbox,
+        .op = ABX_OP_PROCESS_ATTACH,
+        .params = d,
+        .plan = *plan,
+        .leave = true, /* it lived without us before */
+    };
+    options.plan.pty = true;
+    abx_session_result result;
+    if (abx_session_run(cli, &options, &result, err) < 0)
+        return -1;
+    if (result.detached)
+        tell_detached(cli, sandbox, &result);
     return result.code;
 }
 

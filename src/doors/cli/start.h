@@ -15,4 +15,8 @@ int abx_start_foreground(abx_cli *cli, const char *sandbox, const abx_stdin_plan
 int abx_start_background(abx_cli *cli, const char *sandbox, bool with_env, yyjson_doc **result,
                          abx_error **err);
 
+/* Go back to a terminal that runs. The code of its process, or -1 and *err. */
+int abx_start_attach(abx_cli *cli, const char *sandbox, const char *job, const abx_stdin_plan *plan,
+                     abx_error **err);
+
 #endif

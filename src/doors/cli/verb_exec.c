@@ -30,5 +30,7 @@ int abx_verb_shell(abx_cli *cli, abx_error **err)
     if (!cli->dry_run &&
         abx_cli_call(cli, ABX_OP_SANDBOX_CONNECT, abx_cli_params(id, &root), NULL, err) < 0)
         return -1;
+    if (cli->args->word_count > 1)
+        return abx_start_attach(cli, id, cli->args->words[1], &plan, err);
     return abx_start_foreground(cli, id, &plan, true, err);
 }

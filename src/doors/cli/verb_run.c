@@ -93,6 +93,8 @@ int abx_verb_run(abx_cli *cli, abx_error **err)
     }
     int code = background ? detach(cli, yyjson_doc_get_root(sandbox), err)
                           : abx_start_foreground(cli, id, &plan, !keep, err);
+    if (cli->detached)
+        return code;
     if (!keep || (background && code < 0))
         end_sandbox(cli, id);
     else if (!background)

@@ -7,7 +7,9 @@
 /* --- open --------------------------------------------------------------------------------------------------- */
 static void first_gone(void *data)
 {
-    abx__envd_tell_end(data);
+    abx_envd *e = data;
+    if (!e->kept)
+        abx__envd_tell_end(e);
 }
 
 static char **copy_env(const char *const *env)

@@ -139,7 +139,8 @@ struct abx_envd {
     size_t proc_count;
     size_t polled_count;
     uint64_t next_id;
-    uint64_t first_mark;             /* see hunt.c: that of process n is so much + n */
+    uint64_t first_mark; /* see hunt.c: that of process n is so much + n */
+    bool kept;           /* a process was detached: the sandbox no longer ends with its creator */
     uint64_t ring_bytes, file_bytes; /* of all stores */
     uint8_t *chunk; /* ABX__CHUNK bytes to read into, only while a channel is open */
     size_t open_chans;
@@ -328,6 +329,8 @@ struct abx__proc {
     abx__chan chans[4]; /* by abx_e2b_channel */
     abx__node subs, inputs;
     uv_timer_t timer;
+    uint64_t
+        heard[4]; /* bytes that were sent while somebody listened, as far as the last one knows */
     uint64_t held_ms; /* what is left of its time limit, while the sandbox is paused */
     enum { ABX__TIMER_NONE, ABX__TIMER_DEADLINE, ABX__TIMER_GRACE, ABX__TIMER_EXPIRY } timer_is;
     uv_poll_t pidfd_poll;
@@ -399,10 +402,15 @@ void abx__sub_pump(abx__sub *s);
 void abx__sub_catch_up(abx__sub *s);
 void abx__subs_end(abx__proc *p); /* the process's end is known */
 void abx__subs_forget(abx__proc *p, abx_e2b_code code, const char *text); /* fail them all */
+/* Begin at what nobody has heard, at most its last 64 KiB; before anything is sent. */
+void abx__sub_missed(abx__sub *s);
+/* The process no longer ends with a connection, and its output is kept from now on. */
+void abx__proc_detach(abx__proc *p);
 void abx__send_start(abx__proc *p, abx__sub *s);
 
 /* --- store.c -------------------------------------------------------------------------------------------------- */
-abx__store *abx__store_new(abx__proc *p);
+abx__store *abx__store_new(abx__proc *p,
+                           uint64_t at); /* at: offset of the first byte that will come */
 void abx__store_free(abx__store *s);
 void abx__store_add(abx__store *s, const uint8_t *bytes, size_t n);
 uint64_t abx__store_first(const abx__store *s); /* offset of the oldest byte that is kept */

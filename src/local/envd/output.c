@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const uint64_t LAG = (uint64_t)64 * 1024 * 1024;
+static const uint64_t MISSED_MAX = 64 * 1024; /* of what nobody heard is told to who asks for it */
 static const char *const STREAMS[] = {"stdout", "stderr", "pty"};
 enum { E2B_CHUNK = 32 * 1024, READS_A_TURN = 4, DRAIN_READS = 64 };
 
@@ -91,7 +92,7 @@ void abx__chan_open(abx__proc *p, abx_e2b_channel channel, int fd)
     c->fd = fd;
     c->reading = channel != ABX_E2B_STDIN;
     if (p->background && c->reading)
-        c->store = abx__store_new(p);
+        c->store = abx__store_new(p, c->total);
     p->envd->open_chans++;
     if (!p->envd->chunk)
         p->envd->chunk = abx_alloc(ABX__CHUNK);
@@ -222,6 +223,8 @@ static void sub_closed(abx_e2b_call *call, bool expired, void *data)
     abx__sub *s = data;
     abx__proc *p = s->proc;
     bool tied = s->tied;
+    for (size_t i = 0; i < 3; i++)
+        p->heard[i] = s->pull ? s->at[i] : p->chans[i].total;
     sub_free(s);
     if (tied && !p->reaped)
         abx__proc_kill_all(p);
@@ -242,6 +245,29 @@ abx__sub *abx__sub_add(abx__proc *p, abx_e2b_call *call)
     abx__node_append(&p->subs, &s->node);
     abx_e2b_call_handle(call, &SUB_HANDLERS, s);
     return s;
+}
+
+void abx__sub_missed(abx__sub *s)
+{
+    const abx__proc *p = s->proc;
+    for (size_t i = 0; i < 3; i++) {
+        const abx__chan *c = &p->chans[i];
+        bool alone = p->subs.next == &s->node && s->node.next == &p->subs;
+        uint64_t from = alone && c->store ? p->heard[i] : c->total;
+        s->at[i] = c->total - from > MISSED_MAX ? c->total - MISSED_MAX : from;
+        if (c->store && s->at[i] < abx__store_first(c->store))
+            s->at[i] = abx__store_first(c->store);
+    }
+}
+
+void abx__proc_detach(abx__proc *p)
+{
+    p->background = true;
+    for (size_t i = 0; i < ABX_COUNT(p->chans); i++)
+        if (p->chans[i].reading && !p->chans[i].store)
+            p->chans[i].store = abx__store_new(p, p->chans[i].total);
+    for (abx__node *n = p->subs.next; n != &p->subs; n = n->next)
+        ABX__IN(n, abx__sub, node)->tied = false;
 }
 
 void abx__send_start(abx__proc *p, abx__sub *s)

@@ -148,6 +148,8 @@ void abx__rpc_connect(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     s->no_follow = abx_json_bool(q, "abxNoFollow", false);
     s->tied = abx_json_bool(q, "abxTied", false);
     s->times = abx_json_bool(q, "abxTimes", false);
+    if (abx_json_bool(q, "abxMissed", false))
+        abx__sub_missed(s);
     set_offset(s, q, "abxFromStdout", ABX_E2B_STDOUT);
     set_offset(s, q, "abxFromStderr", ABX_E2B_STDERR);
     set_offset(s, q, "abxFromPty", ABX_E2B_PTY);
@@ -168,6 +170,10 @@ void abx__rpc_update(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     if (pty && !p->tty) {
         abx_e2b_fail(c, ABX_E2B_CODE_INTERNAL, "error resizing tty: tty not assigned to process");
         return;
+    }
+    if (abx_json_bool(q, "abxDetach", false)) {
+        abx__proc_detach(p);
+        e->kept = true;
     }
     abx__start st = {0};
     read_size(&st, pty);

@@ -22,9 +22,10 @@ static const uint64_t RING_OF_PROCESS = 8 * MIB, RING_OF_ALL = 32 * MIB;
 static const uint64_t FILE_OF_PROCESS = 256 * MIB, FILE_OF_ALL = 1024 * MIB;
 static const uint64_t DROP_STEP = MIB; /* the file is punched in steps of this */
 
-abx__store *abx__store_new(abx__proc *p)
+abx__store *abx__store_new(abx__proc *p, uint64_t at)
 {
     abx__store *s = ABX_NEW(abx__store);
+    s->first = s->end = at;
     s->proc = p;
     s->fd = -1;
     s->times = abx__times_new();

@@ -62,6 +62,8 @@ static int start_on_sandbox(abx_host *host, const char *forced, const char *word
     }
     if (strcmp(id, word) != 0)
         set_sandbox(call, id);
+    if (abx_call_op(call)->id == ABX_OP_SANDBOX_FORK) /* what it makes needs an entry of its own */
+        return abx__host_create(host, provider, call, err);
     abx__host_watch_result(host, provider, id, call);
     why = NULL;
     if (abx__host_dispatch(host, provider, call, &why) == 0)

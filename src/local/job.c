@@ -8,9 +8,11 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "local/folder.h"
 #include "local/plan.h"
 #include "local/starter.h"
 #include "local/starter_message.h"
+#include "local/state.h"
 #include "local/template/stack.h"
 
 struct abx_local_job {
@@ -157,10 +159,22 @@ static int make_request(abx_local *local, const abx_local_job_options *o, abx_id
                : 0;
 }
 
+/* The ids of a sandbox (abx_ids); -1: it does not live. */
+static int ids_of_sandbox(abx_local *local, const char *id)
+{
+    ABX_AUTO_FD folder = abx_folder_open(local, id);
+    ABX_AUTO_STATE state = {0};
+    return folder < 0 || abx_state_read(folder, &state, NULL) != 0 ? -1 : state.ids;
+}
+
 /* Which ids the work needs: those of the sandboxes that the files are for; and of a snapshot's sandbox, whatever they are. */
 static abx_ids ids_of(abx_local *local, const abx_local_job_options *o, abx_ids kind)
 {
     abx_store s;
+    if (strcmp(o->job, "snapshot_create") == 0) {
+        int of_sandbox = ids_of_sandbox(local, abx_json_str(o->params, "sandboxId", ""));
+        return of_sandbox < 0 ? kind : (abx_ids)of_sandbox;
+    }
     const char *word = abx_json_str(o->params, "template", NULL);
     abx_ids ids = kind;
     if (abx_has_suffix(

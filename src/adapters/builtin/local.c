@@ -36,7 +36,11 @@ static int start(abx_provider *provider, abx_call *call, abx_error **err)
 {
     local_provider *p = (local_provider *)provider;
     switch (abx_call_op(call)->id) {
-    case ABX_OP_SANDBOX_CREATE: return local_create(p, call, err);
+    case ABX_OP_SANDBOX_CREATE:
+    case ABX_OP_SANDBOX_FORK: return local_create(p, call, err);
+    case ABX_OP_SANDBOX_SNAPSHOT_CREATE:
+    case ABX_OP_SANDBOX_SNAPSHOT_LIST:
+    case ABX_OP_SANDBOX_SNAPSHOT_REMOVE: return local_snapshots(p, call, err);
     case ABX_OP_SANDBOX_INFO:
     case ABX_OP_SANDBOX_KILL:
     case ABX_OP_SANDBOX_CONNECT:

@@ -48,6 +48,21 @@ local_box *local_box_find(local_provider *p, const char *id);
 int local_create(local_provider *p, abx_call *call, abx_error **err);
 int local_sandbox(local_provider *p, abx_call *call, abx_error **err);
 
+/* sandbox.snapshot_* (local_snapshots.c). */
+int local_snapshots(local_provider *p, abx_call *call, abx_error **err);
+/* One snapshot that is being taken: the sandbox is paused and held, its files are copied, it goes on. on_event and on_done as of a
+ * job (local/local.h). */
+typedef struct local_snapshot local_snapshot;
+typedef struct local_snapshot_options {
+    const char *sandbox, *name; /* name: or NULL; borrowed during the call */
+    void (*on_event)(void *data, yyjson_val *event);
+    void (*on_done)(void *data, yyjson_val *result, const abx_error *err);
+    void *data;
+} local_snapshot_options;
+int local_snapshot_start(local_provider *p, const local_snapshot_options *options,
+                         local_snapshot **out, abx_error **err);
+void local_snapshot_cancel(local_snapshot *s); /* on_done still comes */
+
 /* sandbox.template_* (local_templates.c). */
 int local_templates(local_provider *p, abx_call *call, abx_error **err);
 /* Run a job (local/local.h) and end the call as it ends; params: its parameters. */

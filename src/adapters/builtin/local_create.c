@@ -14,9 +14,13 @@ typedef struct creation {
     char id[ABX_ID_LEN + 1];
     yyjson_doc *params; /* own copy: spec borrows from it */
     const char **weaker;
-    abx_local_job *job;      /* what the sandbox is made from is made first; or NULL */
-    char *template_id;       /* of an image that was given by its path */
-    bool finished, released; /* two owners: the set-up and the call; the second to let go frees */
+    abx_local_job *job;       /* what the sandbox is made from is made first; or NULL */
+    char *template_id;        /* of an image that was given by its path */
+    local_snapshot *snapshot; /* fork: of the sandbox whose files it gets */
+    char *snapshot_id;        /* … when it is there; it goes when the new sandbox is made */
+    abx_error *why;           /* why that failed */
+    yyjson_doc *info;         /* … or what was made */
+    bool finished, released;  /* two owners: the set-up and the call; the second to let go frees */
 } creation;
 
 static void free_creation(creation *k)
@@ -24,6 +28,9 @@ static void free_creation(creation *k)
     yyjson_doc_free(k->params);
     free(k->weaker);
     free(k->template_id);
+    free(k->snapshot_id);
+    abx_error_free(k->why);
+    yyjson_doc_free(k->info);
     free(k);
 }
 
@@ -64,6 +71,40 @@ static void undo(creation *k, int first_fd)
     abx_error_free(why);
 }
 
+/* The end of the whole, as on_created found it. */
+static void tell_end(creation *k)
+{
+    if (k->call && k->info)
+        local_end(k->call, ABX_TAKE(k->info));
+    else if (k->call)
+        abx_call_fail(k->call, ABX_TAKE(k->why));
+    let_go(k);
+}
+
+static void on_snapshot_dropped(void *data, yyjson_val *result, const abx_error *err)
+{
+    creation *k = data;
+    (void)result;
+    k->job = NULL;
+    if (err)
+        abx_logf(k->p->log, ABX_LOG_WARN, "snapshot '%s': %s", k->snapshot_id, err->message);
+    tell_end(k);
+}
+
+/* What was kept for a fork alone. The new sandbox keeps its layers. */
+static int drop_snapshot(creation *k)
+{
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "snapshotId", k->snapshot_id);
+    ABX_AUTO_JSON params = abx_json_freeze(d);
+    abx_local_job_options options = {.job = "snapshot_remove",
+                                     .params = yyjson_doc_get_root(params),
+                                     .on_done = on_snapshot_dropped,
+                                     .data = k};
+    return abx_local_job_start(k->p->local, &options, &k->job, NULL);
+}
+
 static void on_created(void *data, yyjson_val *info, int first_fd, const abx_error *err)
 {
     creation *k = data;
@@ -71,16 +112,13 @@ static void on_created(void *data, yyjson_val *info, int first_fd, const abx_err
         undo(k, first_fd);
         return;
     }
-    abx_error *why = abx_error_copy(err);
+    k->why = abx_error_copy(err);
     if (err)
         drop_box(k);
-    if (!err && local_box_adopt(k->p, k->id, first_fd, k->spec.tied, &why) == 0)
-        local_end(k->call, abx_json_copy(info));
-    else if (k->call)
-        abx_call_fail(k->call, why);
-    else
-        abx_error_free(why);
-    let_go(k);
+    if (!err && local_box_adopt(k->p, k->id, first_fd, k->spec.tied, &k->why) == 0)
+        k->info = abx_json_copy(info);
+    if (!k->snapshot_id || drop_snapshot(k) < 0)
+        tell_end(k);
 }
 
 static void on_cancel(abx_call *c, void *state)
@@ -88,8 +126,10 @@ static void on_cancel(abx_call *c, void *state)
     /* The set-up is short and undoes itself: its end is waited for. What comes before it may take long. */
     creation *k = state;
     (void)c;
-    if (k->job)
+    if (k->job && !k->snapshot_id)
         abx_local_job_cancel(k->job);
+    if (k->snapshot)
+        local_snapshot_cancel(k->snapshot);
 }
 
 static void on_release(abx_call *c, void *state)
@@ -208,6 +248,37 @@ static void on_source_ready(void *data, yyjson_val *result, const abx_error *err
         end_early(k, why);
 }
 
+/* A fork's files are there. */
+static void on_forked(void *data, yyjson_val *result, const abx_error *err)
+{
+    creation *k = data;
+    k->snapshot = NULL;
+    if (err) {
+        end_early(k, abx_error_copy(err));
+        return;
+    }
+    k->snapshot_id = abx_strdup(abx_json_str(result, "id", NULL));
+    k->spec.snapshot = k->snapshot_id;
+    if (!k->call || abx_call_is_cancelled(k->call))
+        k->why = abx_error_new(ABX_ERR_CANCELLED, "cancelled");
+    else if (abx_local_create(k->p->local, &k->spec, on_created, k, &k->why) == 0)
+        return;
+    if (drop_snapshot(k) < 0)
+        tell_end(k);
+}
+
+static int begin_fork(creation *k, abx_error **err)
+{
+    const char *source = abx_json_str(yyjson_doc_get_root(k->params), "sandboxId", "");
+    ABX_AUTO_JSON info = abx_local_info(k->p->local, source, err);
+    if (!info)
+        return -1;
+    yyjson_val *isolation = abx_json_get(yyjson_doc_get_root(info), "isolation");
+    k->spec.with_root = strcmp(abx_json_str(isolation, "ids", ""), "range") == 0;
+    local_snapshot_options o = {.sandbox = source, .on_done = on_forked, .data = k};
+    return local_snapshot_start(k->p, &o, &k->snapshot, err) < 0 ? -1 : 1;
+}
+
 /* The job that must be done before: adding the image, or making its layers usable with these ids. 1: started, 0: none, -1. */
 static int prepare_source(creation *k, abx_error **err)
 {
@@ -233,13 +304,15 @@ static int prepare_source(creation *k, abx_error **err)
 
 static int read_source(yyjson_val *params, abx_local_spec *spec, abx_error **err)
 {
-    static const char *const keys[] = {"template", "image"};
+    static const char *const keys[] = {"template", "image", "snapshot"};
     size_t n = 0;
     for (size_t i = 0; i < ABX_COUNT(keys); i++)
         n += abx_json_get(params, keys[i]) != NULL;
     if (n > 1)
-        return abx_fail(err, ABX_ERR_USAGE, "only one of 'template' and 'image' can be given");
+        return abx_fail(err, ABX_ERR_USAGE,
+                        "only one of 'template', 'image' and 'snapshot' can be given");
     spec->template_name = abx_json_str(params, "template", NULL);
+    spec->snapshot = abx_json_str(params, "snapshot", NULL);
     return 0;
 }
 
@@ -250,9 +323,9 @@ int local_create(local_provider *p, abx_call *call, abx_error **err)
     k->p = p;
     k->params = abx_json_copy(abx_call_params(call));
     yyjson_val *params = yyjson_doc_get_root(k->params);
-    int rc = read_spec(k, params, err) < 0 || read_source(params, &k->spec, err) < 0
-                 ? -1
-                 : prepare_source(k, err);
+    int rc = read_spec(k, params, err) < 0 || read_source(params, &k->spec, err) < 0 ? -1
+             : abx_call_op(call)->id == ABX_OP_SANDBOX_FORK ? begin_fork(k, err)
+                                                            : prepare_source(k, err);
     bool is_prepared = rc == 0;
     if (is_prepared)
         rc = abx_local_create(p->local, &k->spec, on_created, k, err);

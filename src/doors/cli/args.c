@@ -240,7 +240,8 @@ static int check_counts(const parser *p, abx_error **err)
     if (out->word_count < (size_t)out->verb->min)
         return fail_usage(p, err, "'abx %s' needs more words", out->verb->name);
     bool has_default = out->verb->id == ABX_VERB_RUN &&
-                       (abx_has_flag(out, ABX_FLAG_TEMPLATE) || abx_has_flag(out, ABX_FLAG_IMAGE));
+                       (abx_has_flag(out, ABX_FLAG_TEMPLATE) || abx_has_flag(out, ABX_FLAG_IMAGE) ||
+                        abx_has_flag(out, ABX_FLAG_SNAPSHOT));
     if (out->verb->args != ABX_ARGS_WORDS && out->command_count == 0 && !has_default)
         return fail_usage(p, err, "'abx %s' needs a command", out->verb->name);
     if (out->command_count > 0 && !out->command[0][0])

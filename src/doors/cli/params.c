@@ -165,13 +165,15 @@ static void add_sizes(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params)
 /* --template, --image: at most one. A path is taken from our working directory. */
 static int add_source(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_error **err)
 {
-    static const abx_flag_id flags[] = {ABX_FLAG_TEMPLATE, ABX_FLAG_IMAGE};
+    static const abx_flag_id flags[] = {ABX_FLAG_TEMPLATE, ABX_FLAG_IMAGE, ABX_FLAG_SNAPSHOT};
     size_t n = 0;
     for (size_t i = 0; i < ABX_COUNT(flags); i++)
         n += abx_has_flag(cli->args, flags[i]);
     if (n > 1)
-        return abx_fail(err, ABX_ERR_USAGE, "only one of '--template' and '--image' can be given");
+        return abx_fail(err, ABX_ERR_USAGE,
+                        "only one of '--template', '--image' and '--snapshot' can be given");
     abx_mut_str(d, params, "template", abx_flag_value(cli->args, ABX_FLAG_TEMPLATE, NULL));
+    abx_mut_str(d, params, "snapshot", abx_flag_value(cli->args, ABX_FLAG_SNAPSHOT, NULL));
     const char *image = abx_flag_value(cli->args, ABX_FLAG_IMAGE, NULL);
     ABX_AUTO_FREE char *path = image ? abx_params_path(image) : NULL;
     abx_mut_str(d, params, "image", path);
@@ -241,6 +243,15 @@ void abx_note_watched(abx_cli *cli, yyjson_val *sandbox)
             cli,
             "note: watched, not enforced by the kernel: the limit of %s; 'abx doctor' tells more",
             abx_buf_cstr(&names));
+}
+
+yyjson_mut_doc *abx_params_fork(abx_cli *cli, const char *sandbox, yyjson_mut_val **root,
+                                abx_error **err)
+{
+    ABX_AUTO_MUT d = abx_cli_params(sandbox, root);
+    abx_mut_str(d, *root, "name", abx_flag_value(cli->args, ABX_FLAG_NAME, NULL));
+    abx_params_labels(cli, d, *root);
+    return add_life(cli, d, *root, err) < 0 ? NULL : ABX_TAKE(d);
 }
 
 int abx_params_process(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, bool with_env,

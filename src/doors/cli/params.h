@@ -13,6 +13,9 @@ void abx_note_watched(abx_cli *cli, yyjson_val *sandbox);
 /* Call op with each word of the command line as its parameter `param`, as kill does: each is tried, the code is that of the first
  * failure. verb_template.c */
 int abx_remove_each(abx_cli *cli, abx_op_id op, const char *param, abx_error **err);
+/* Parameters of sandbox.fork: name, labels, life. NULL and *err. */
+yyjson_mut_doc *abx_params_fork(abx_cli *cli, const char *sandbox, yyjson_mut_val **root,
+                                abx_error **err);
 /* A path of ours as an absolute one; owned. */
 char *abx_params_path(const char *path);
 /* cmd, cwd, user of a process; and env when with_env. 0 or -1. */

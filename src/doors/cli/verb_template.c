@@ -1,6 +1,5 @@
 /* template add, ls, info, rm. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -9,72 +8,9 @@
 #include "doors/cli/dry_run.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
-#include "doors/cli/progress.h"
 #include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
-
-/* --- add ------------------------------------------------------------------------------------------------ */
-
-typedef struct adding {
-    abx_call *call;
-    abx_transfer line;
-    int64_t bytes; /* of the layer that is unpacked now */
-    bool ended;
-    yyjson_doc *result;
-    abx_error *err;
-} adding;
-
-static void on_event(abx_call *c, const char *type, yyjson_val *event, void *data)
-{
-    adding *a = data;
-    int64_t now = abx_json_int(event, "bytes", 0);
-    (void)c;
-    if (strcmp(type, "progress") != 0)
-        return;
-    if (now < a->bytes) /* the next layer */
-        a->bytes = 0;
-    abx_transfer_add(&a->line, now - a->bytes, 0);
-    a->bytes = now;
-}
-
-static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
-{
-    adding *a = data;
-    (void)c;
-    a->ended = true;
-    a->call = NULL;
-    a->err = abx_error_copy(err);
-    a->result = err ? NULL : abx_json_copy(result);
-}
-
-static void on_signal(abx_cli *cli, int sig, void *data)
-{
-    adding *a = data;
-    abx_cli_interrupt(cli, sig);
-    if (a->call)
-        abx_call_cancel(a->call);
-}
-
-static int add_template(abx_cli *cli, yyjson_mut_doc *params, yyjson_doc **result, abx_error **err)
-{
-    static const abx_call_handlers handlers = {.on_event = on_event, .on_end = on_end};
-    adding a = {0};
-    a.call = abx_cli_start(cli, ABX_OP_SANDBOX_TEMPLATE_ADD, params, &handlers, &a, err);
-    if (!a.call)
-        return -1;
-    void *former_data = NULL;
-    abx_cli_signal_cb former = abx_cli_take_signals(cli, on_signal, &a, &former_data);
-    abx_transfer_begin(&a.line, cli, "unpacking");
-    a.line.state.total_bytes = a.line.state.total_files = -1;
-    while (!a.ended)
-        abx_cli_turn(cli);
-    abx_transfer_end(&a.line);
-    abx_cli_take_signals(cli, former, former_data, NULL);
-    if (a.err)
-        return abx_error_take(err, a.err);
-    *result = a.result;
-    return 0;
-}
+#include "doors/cli/work_call.h"
 
 int abx_verb_template_add(abx_cli *cli, abx_error **err)
 {
@@ -85,7 +21,7 @@ int abx_verb_template_add(abx_cli *cli, abx_error **err)
     abx_mut_str(params, root, "name", args->words[0]);
     abx_mut_str(params, root, "source", path);
     ABX_AUTO_JSON result = NULL;
-    if (add_template(cli, params, &result, err) < 0)
+    if (abx_work_call(cli, ABX_OP_SANDBOX_TEMPLATE_ADD, params, "unpacking", &result, err) < 0)
         return -1;
     yyjson_val *t = yyjson_doc_get_root(result);
     if (abx_cli_json(cli))

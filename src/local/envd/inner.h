@@ -132,6 +132,7 @@ struct abx_envd {
     enum { ABX__RUNNING, ABX__PAUSING, ABX__PAUSED } pause_state;
     int64_t paused_wall_ms;
     struct abx__pause *pause; /* while it is not running */
+    struct abx__hold *hold;   /* the pause ends by itself unless it is renewed; or NULL */
     abx__node procs;
     abx__node left; /* forgotten, but somebody they left behind still holds their output */
     abx__node hunts, watchers, polled;
@@ -180,6 +181,13 @@ void abx__pause_check(abx_envd *e);
 /* May this call go on? If not it was failed. */
 bool abx__pause_allows(abx_envd *e, abx_e2b_call *c, yyjson_val *request);
 void abx__pause_close(abx_envd *e);
+/* A pause goes on by itself: its processes run again, with what was left of the time limit. */
+void abx__pause_let_go(abx_envd *e);
+
+/* --- hold.c --------------------------------------------------------------------------------------------- */
+/* The pause that there is, or that begins, ends after so long unless this is called again. */
+void abx__hold_begin(abx_envd *e, uint64_t ms);
+void abx__hold_end(abx_envd *e); /* it stays as it is; nothing to do without one */
 #define ABX__IS_PAUSED "sandbox '%s' is paused"
 void abx__rpc_abx_pause(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_abx_resume(abx_envd *e, abx_e2b_call *c, yyjson_val *q);

@@ -143,6 +143,7 @@ static abx_e2b_call *release(waiter *w)
 
 static void go_on(abx_envd *e, int64_t timeout_ms)
 {
+    abx__hold_end(e);
     let_all_go(e->pause);
     leave(e);
     if (timeout_ms < 0)
@@ -164,11 +165,12 @@ static void answer_resume(abx_envd *e, abx_e2b_call *c, bool was_paused)
     abx_e2b_answer(c, root);
 }
 
-static void answer_pause(abx_e2b_call *c, bool was_paused)
+static void answer_pause(abx_envd *e, abx_e2b_call *c, bool was_paused)
 {
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_bool(d, root, "wasPaused", was_paused);
+    abx_mut_bool(d, root, "held", e->hold != NULL);
     abx_e2b_answer(c, root);
 }
 
@@ -185,7 +187,7 @@ static void done(abx__pause *p)
         next = n->next;
         waiter *w = ABX__IN(n, waiter, node);
         if (!w->resume) {
-            answer_pause(release(w), false);
+            answer_pause(e, release(w), false);
         } else {
             resume = true;
             timeout_ms = w->timeout_ms;
@@ -272,8 +274,16 @@ void abx__pause_check(abx_envd *e)
     round_once(e->pause);
 }
 
+void abx__pause_let_go(abx_envd *e)
+{
+    if (e->pause_state == ABX__PAUSED)
+        go_on(e, -1);
+    (void)abx__life_note(e);
+}
+
 void abx__pause_close(abx_envd *e)
 {
+    abx__hold_end(e);
     if (e->pause)
         leave(e); /* the calls that waited are closed already */
 }
@@ -299,13 +309,18 @@ static void wait_for_it(abx_envd *e, abx_e2b_call *c, bool resume, int64_t timeo
 
 void abx__rpc_abx_pause(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 {
-    (void)q;
+    int64_t hold_ms = abx_json_int(q, "holdMs", 0);
+    bool was_held = e->hold != NULL, renew = abx_json_bool(q, "renew", false);
     if (!e->is_init) {
         abx_e2b_refuse(c, 501, "this server cannot pause what it runs");
         return;
     }
-    if (e->pause_state == ABX__PAUSED) {
-        answer_pause(c, true);
+    if (hold_ms <= 0) /* a person's pause takes over from one that is only held */
+        abx__hold_end(e);
+    else if (was_held || (e->pause_state == ABX__RUNNING && !renew))
+        abx__hold_begin(e, (uint64_t)hold_ms);
+    if (e->pause_state == ABX__PAUSED || renew) {
+        answer_pause(e, c, e->pause_state == ABX__PAUSED && (hold_ms > 0 || !was_held));
         return;
     }
     if (e->pause_state == ABX__RUNNING)
@@ -313,12 +328,16 @@ void abx__rpc_abx_pause(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     if (e->pause_state == ABX__PAUSING)
         wait_for_it(e, c, false, 0);
     else
-        answer_pause(c, false);
+        answer_pause(e, c, false);
 }
 
 void abx__rpc_abx_resume(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 {
     int64_t timeout_ms = abx_json_int(q, "timeoutMs", -1);
+    if (abx_json_bool(q, "held", false) && !e->hold) {
+        answer_resume(e, c, false); /* it was taken over, or went on by itself */
+        return;
+    }
     if (e->pause_state == ABX__PAUSING) {
         wait_for_it(e, c, true, timeout_ms);
     } else if (e->pause_state == ABX__PAUSED) {

@@ -31,6 +31,7 @@ VERBS = {
     "wait": [],
     "extend": ["renew", "timeout"],
     "pause": [],
+    "stats": ["metrics"],
     "snapshot create": [],
     "snapshot ls": ["snapshot list"],
     "snapshot rm": ["snapshot remove"],

@@ -49,11 +49,11 @@ void abx_help_short(abx_buf *out)
     static const struct {
         const char *title, *verbs;
     } lines[] = {
-        {"run something", "run create exec code shell"},
-        {"see what lives", "ls info jobs logs"},
+        {"run something", "run create fork exec code shell"},
+        {"see what lives", "ls info stats jobs logs"},
         {"move files", "cp sync files"},
         {"end and wait", "signal wait extend pause resume kill gc"},
-        {"about this machine", "doctor config context template provider"},
+        {"about this machine", "template snapshot doctor config context provider"},
         {"about abx", "help completion schema version"},
     };
     add(out, "abx: throw-away sandboxes to run code in\n\n");

@@ -67,8 +67,10 @@ typedef struct abx_cgroups {
     int enter
         [ABX_CGROUP_ENTER]; /* cgroup.procs of each hierarchy, for pid 1 to write "0" to; -1 at the end */
     int commands;           /* the same of `freezer`, for each command; -1 */
-    int events;             /* counts processes killed for memory: abx_cgroup_kills; -1 */
-    char why[160];          /* why the memory or the cpu limit is not held, "" */
+    int freeze,
+        frozen;    /* of `freezer`: where pid 1 asks for it, and reads whether it is done; -1 */
+    int events;    /* counts processes killed for memory: abx_cgroup_kills; -1 */
+    char why[160]; /* why the memory or the cpu limit is not held, "" */
 } abx_cgroups;
 
 void abx_cgroups_init(abx_cgroups *g); /* empty */
@@ -90,6 +92,9 @@ int abx_cgroups_enter(abx_cgroups *g);
 int abx_cgroup_freeze(const char *freezer, bool frozen, abx_error **err);
 /* 1: all are frozen; 0: they run, or not all are frozen yet; -1: there is no such group. */
 int abx_cgroup_is_frozen(const char *freezer);
+/* The same two by the descriptors of abx_cgroups, for pid 1 itself; a cgroup without a member is frozen at once. */
+int abx_cgroup_ask_freeze(int freeze_fd, bool frozen);
+int abx_cgroup_see_frozen(int frozen_fd);
 /* How many processes were killed for memory, by abx_cgroups.events. -1: cannot be read. Async-signal-safe. */
 int64_t abx_cgroup_kills(int events_fd);
 

@@ -27,7 +27,7 @@ void abx_cgroups_init(abx_cgroups *g)
     memset(g, 0, sizeof(*g));
     for (size_t i = 0; i < ABX_CGROUP_ENTER; i++)
         g->enter[i] = -1;
-    g->commands = g->events = -1;
+    g->commands = g->events = g->freeze = g->frozen = -1;
 }
 
 static void close_enter(abx_cgroups *g)
@@ -40,6 +40,8 @@ void abx_cgroups_clear(abx_cgroups *g)
 {
     close_enter(g);
     abx_close_fd(&g->commands);
+    abx_close_fd(&g->freeze);
+    abx_close_fd(&g->frozen);
     abx_close_fd(&g->events);
     for (size_t i = 0; i < g->count; i++)
         free(g->folders[i]);
@@ -354,10 +356,14 @@ static void make_commands(making *m)
     if (mkdir(child, 0755) < 0 && errno != EEXIST)
         return;
     g->commands = open_file(child, "cgroup.procs", O_WRONLY);
-    if (g->commands >= 0)
-        g->freezer = ABX_TAKE(child);
-    else
+    if (g->commands < 0) {
         (void)rmdir(child);
+        return;
+    }
+    g->freeze = open_file(child, file, O_RDWR);
+    g->frozen =
+        open_file(child, strcmp(file, "freezer.state") == 0 ? file : "cgroup.events", O_RDONLY);
+    g->freezer = ABX_TAKE(child);
 }
 
 /* Nothing holds a limit: then no group is kept. */

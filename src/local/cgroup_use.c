@@ -48,6 +48,25 @@ int abx_cgroup_is_frozen(const char *freezer)
     return strncmp(text, "FROZEN", 6) == 0;
 }
 
+int abx_cgroup_ask_freeze(int freeze_fd, bool frozen)
+{
+    /* version 2 takes numbers, version 1 words */
+    const char *number = frozen ? "1" : "0", *word = frozen ? "FROZEN" : "THAWED";
+    if (pwrite(freeze_fd, number, 1, 0) == 1)
+        return 0;
+    return pwrite(freeze_fd, word, 6, 0) == 6 ? 0 : -1;
+}
+
+int abx_cgroup_see_frozen(int frozen_fd)
+{
+    char text[EVENTS_BYTES];
+    ssize_t n = pread(frozen_fd, text, sizeof(text) - 1, 0);
+    if (n <= 0)
+        return -1;
+    text[n] = 0;
+    return strncmp(text, "FROZEN", 6) == 0 || strstr(text, "frozen 1") != NULL;
+}
+
 int64_t abx_cgroup_kills(int events_fd)
 {
     char text[EVENTS_BYTES];

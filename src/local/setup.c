@@ -63,9 +63,9 @@ static void reset_signals(void)
 /* Of the creator's descriptors only what is served stays. */
 static int keep_only(abx_setup *s)
 {
-    int *const kept[] = {&s->pair,        &s->listener,         &s->lock,
-                         &s->root_userns, &s->groups->commands, &s->groups->events,
-                         &s->layer};
+    int *const kept[] = {&s->pair,         &s->listener,       &s->lock,
+                         &s->root_userns,  &s->groups->commands, &s->groups->events,
+                         &s->groups->freeze, &s->groups->frozen, &s->layer};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
     s->skeleton = s->usr = s->layers = -1;
@@ -132,6 +132,8 @@ static _Noreturn void serve(abx_setup *s)
         .cpu_millis = p->limits.asked.cpu_millis,
         .reserve_bytes = ABX_FREE_DISK_BYTES,
         .disk_is_memory = p->limits.disk == ABX_HOLD_TMPFS,
+        .freeze_fd = s->groups->freeze,
+        .frozen_fd = s->groups->frozen,
         .ready = on_ready,
         .ready_data = s,
         .root_userns = p->ids == ABX_IDS_SINGLE ? root_userns : NULL,

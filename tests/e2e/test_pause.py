@@ -6,6 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from harness import ROOT, count, descendants, status, wait_for
 
 COUNT = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done"
@@ -228,8 +230,29 @@ def test_wrong_words(abx):
     abx("create", "--idle", "soon", code=2)
 
 
-def test_kill_a_paused_one(abx):
-    a = abx.create()
+@pytest.fixture(params=["signals", "limits"])
+def size(request):
+    """What a sandbox is made with: without limits, and with some, which give it a control group where one can be made."""
+    return [] if request.param == "signals" else ["--memory", "1g"]
+
+
+def test_who_has_a_control_group_is_frozen(abx):
+    a = abx.create("--memory", "1g")
+    abx.ok("exec", "-d", a, "--", "sh", "-c", COUNT)
+    abx.ok("pause", a)
+    info = abx.info(a)
+    assert info["pausedBy"] == ("freezer" if ROOT else "SIGSTOP")
+    used = cpu(info["pid"])
+    time.sleep(0.3)
+    assert cpu(info["pid"]) == used
+    abx("exec", a, "--", "true", code=125)
+    abx.ok("resume", a)
+    wait_for(lambda: cpu(info["pid"]) != used or abx.sh(a, ": alive").code == 0)
+    assert abx.sh(a, "echo alive", code=0).out == b"alive\n"
+
+
+def test_kill_a_paused_one(abx, size):
+    a = abx.create(*size)
     abx.ok("exec", "-d", a, "--", "sh", "-c", FORKS)
     abx.ok("pause", a)
     abx.ok("kill", a)
@@ -290,8 +313,8 @@ def test_many_pauses_leave_nothing(abx):
     assert [j["state"] for j in abx.ok("jobs", "--json", a).json["processes"] if j["id"] == job] == ["running"]
 
 
-def test_pause_and_resume_at_once(abx, spawn):
-    a = abx.create()
+def test_pause_and_resume_at_once(abx, spawn, size):
+    a = abx.create(*size)
     abx.ok("exec", "-d", a, "--", "sh", "-c", FORKS)
     for _ in range(count(3, 100)):
         all_of_them = [spawn(abx, verb, a) for verb in ["pause", "resume"] * 4]

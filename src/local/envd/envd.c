@@ -38,6 +38,8 @@ static void take_config(abx_envd *e, const abx_envd_config *config)
     e->oom_fd = config->oom_fd > 0 ? config->oom_fd : -1;
     e->commands_fd = config->commands_fd > 0 ? config->commands_fd : -1;
     e->events_fd = config->events_fd > 0 ? config->events_fd : -1;
+    e->freeze_fd = config->freeze_fd > 0 ? config->freeze_fd : -1;
+    e->frozen_fd = config->frozen_fd > 0 ? config->frozen_fd : -1;
     e->root_ns = -1;
     e->limit_fd = -1;
     e->root_userns = config->root_userns;
@@ -64,6 +66,8 @@ static void envd_free(abx_envd *e)
     abx_close_fd(&e->oom_fd);
     abx_close_fd(&e->commands_fd);
     abx_close_fd(&e->events_fd);
+    abx_close_fd(&e->freeze_fd);
+    abx_close_fd(&e->frozen_fd);
     if (e->lock_fd > 2)
         abx_close_fd(&e->lock_fd);
     if (e->log_fd > 2)

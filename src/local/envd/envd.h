@@ -47,6 +47,8 @@ typedef struct abx_envd_config {
     uint32_t cpu_millis;
     uint64_t reserve_bytes; /* of the disk below, left free; 0: not watched */
     bool disk_is_memory;    /* files of the sandbox lie in memory */
+    int freeze_fd,
+        frozen_fd; /* of the same group: abx_cgroup_ask_freeze, _see_frozen; 0 or -1: stop them by signals */
     /* Called once when the loop serves (listening): tells the creator that commands can run. */
     void (*ready)(void *data);
     void *ready_data;

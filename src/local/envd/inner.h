@@ -116,6 +116,7 @@ struct abx_envd {
     bool ended; /* on_end was told */
     int lock_fd, log_fd, oom_fd, root_ns;
     int commands_fd, events_fd; /* -1: none */
+    int freeze_fd, frozen_fd;   /* -1: none */
     int (*root_userns)(void *data);
     void *root_userns_data;
     int (*lock_child)(void *data);
@@ -131,6 +132,7 @@ struct abx_envd {
     bool pause_on_limit;
     enum { ABX__RUNNING, ABX__PAUSING, ABX__PAUSED } pause_state;
     int64_t paused_wall_ms;
+    int pause_way;            /* abx_pause_way */
     struct abx__pause *pause; /* while it is not running */
     struct abx__hold *hold;   /* the pause ends by itself unless it is renewed; or NULL */
     abx__node procs;

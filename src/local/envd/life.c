@@ -130,7 +130,7 @@ static int64_t expires_wall_ms(const abx_envd *e)
 int64_t abx__life_note(abx_envd *e)
 {
     abx_record record = {.paused = e->pause_state == ABX__PAUSED,
-                         .way = ABX_PAUSE_SIGSTOP,
+                         .way = (uint32_t)e->pause_way,
                          .paused_wall_ms = e->paused_wall_ms,
                          .expires_wall_ms = expires_wall_ms(e),
                          .left_ms = abx__life_left(e)};

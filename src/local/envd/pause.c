@@ -1,4 +1,5 @@
-/* Pause and resume: every process of the sandbox is stopped, pid 1 goes on and answers.
+/* Pause and resume: every process of the sandbox is stopped, pid 1 goes on and answers. Where the commands have a control
+ * group that can freeze, it does; else signals do.
  *
  * One SIGSTOP to all misses who is being born at that moment. So it is sent again and again, until two looks at /proc, one
  * right after the other, find nobody who could run. Who was stopped before, by its user, stays so afterwards. Processes
@@ -10,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "local/cgroup.h"
+#include "local/record.h"
 
 enum { MAX_ROUNDS = 50, DEEPEST = 256 };
 
@@ -24,6 +28,7 @@ typedef struct abx__pause {
     abx_envd *envd;
     uv_timer_t timer;
     unsigned rounds;
+    abx_pause_way way;
     pid_t *before; /* who was stopped already, ascending */
     size_t before_count;
     abx__node waiters; /* calls that are answered when it is done */
@@ -86,6 +91,10 @@ static const abx__seen *find(const abx__seen *list, size_t count, pid_t pid)
 
 static void let_all_go(const abx__pause *p)
 {
+    if (p->way == ABX_PAUSE_FREEZER) {
+        (void)abx_cgroup_ask_freeze(p->envd->freeze_fd, false);
+        return;
+    }
     size_t count = 0;
     abx__seen *list = abx__look(&count);
     if (!list)
@@ -182,6 +191,7 @@ static void done(abx__pause *p)
     e->pause_state = ABX__PAUSED;
     e->paused_wall_ms = abx_now_wall_ms();
     abx__life_rest(e);
+    e->pause_way = p->way;
     (void)abx__life_note(e);
     for (abx__node *n = p->waiters.next, *next; n != &p->waiters; n = next) {
         next = n->next;
@@ -223,11 +233,19 @@ static void give_up(abx__pause *p)
 
 static void round_again(uv_timer_t *timer);
 
+static bool try_once(const abx__pause *p)
+{
+    if (p->way == ABX_PAUSE_FREEZER) /* version 1 may need to be asked more than once */
+        return abx_cgroup_ask_freeze(p->envd->freeze_fd, true) == 0 &&
+               abx_cgroup_see_frozen(p->envd->frozen_fd) == 1;
+    (void)kill(-1, SIGSTOP);
+    return all_still() && all_still();
+}
+
 static void round_once(abx__pause *p)
 {
-    (void)kill(-1, SIGSTOP);
     p->rounds++;
-    if (all_still() && all_still()) {
+    if (try_once(p)) {
         if (p->envd->pause_state == ABX__PAUSING)
             done(p);
         return;
@@ -262,13 +280,16 @@ void abx__pause_begin(abx_envd *e)
     abx__code_hold(e, true);
     e->pause = p;
     e->pause_state = ABX__PAUSING;
-    remember_stopped(p);
+    if (e->freeze_fd >= 0 && e->frozen_fd >= 0)
+        p->way = ABX_PAUSE_FREEZER;
+    else
+        remember_stopped(p);
     round_once(p);
 }
 
 void abx__pause_check(abx_envd *e)
 {
-    if (e->pause_state != ABX__PAUSED || e->closing)
+    if (e->pause_state != ABX__PAUSED || e->closing || e->pause->way == ABX_PAUSE_FREEZER)
         return;
     e->pause->rounds = 0;
     round_once(e->pause);

@@ -19,6 +19,7 @@ STYLES = {
     "STREAM": "events and bytes, then a result",
     "BODY_IN": "bytes in, then a result",
     "BODY_OUT": "bytes out, then a result",
+    "DUPLEX": "bytes both ways, then a result",
 }
 TYPES = {
     "STRING": "text",

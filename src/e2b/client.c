@@ -47,6 +47,7 @@ int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out
     c->codec = o->codec;
     c->abx = o->abx;
     c->local = o->dial != NULL;
+    c->dial = o->dial;
     c->alive = o->alive;
     c->dial_data = o->dial_data;
     c->log = o->log;
@@ -118,6 +119,7 @@ static const abx__envd_op *op_of(abx_op_id id)
     case ABX_OP_FS_RENAME: return &abx__envd_fs_rename;
     case ABX_OP_FS_REMOVE: return &abx__envd_fs_remove;
     case ABX_OP_FS_WATCH: return &abx__envd_fs_watch;
+    case ABX_OP_SANDBOX_TUNNEL: return &abx__envd_tunnel;
     case ABX_OP_PTY_OPEN: return &abx__envd_pty_open;
     case ABX_OP_PTY_WRITE: return &abx__envd_pty_write;
     case ABX_OP_PTY_RESIZE: return &abx__envd_pty_resize;

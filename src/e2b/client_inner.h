@@ -37,6 +37,7 @@ struct abx_envd_client {
     char *token;
     abx_e2b_codec codec;
     bool abx, local; /* local: reached by dial */
+    int (*dial)(void *data, abx_error **err);
     int (*alive)(void *data);
     void *dial_data;
     const abx_log *log;
@@ -129,6 +130,9 @@ typedef struct abx__envd_op {
     /* The caller wants the end. NULL: all exchanges are cancelled, the job fails. */
     void (*cancel)(abx__envd_job *job);
     void (*clear)(abx__envd_job *job); /* releases what the state holds */
+    /* Only operations with a connection of their own: the caller takes chunks again; the job is over, let go. */
+    void (*resume)(abx__envd_job *job);
+    void (*stop)(abx__envd_job *job);
 } abx__envd_op;
 
 typedef struct abx__envd_stream abx__envd_stream;
@@ -273,7 +277,7 @@ extern const abx__envd_op abx__envd_process_start, abx__envd_process_attach,
     abx__envd_fs_stat, abx__envd_fs_list, abx__envd_fs_make_dir, abx__envd_fs_rename,
     abx__envd_fs_remove, abx__envd_fs_watch, abx__envd_code_run, abx__envd_code_interrupt,
     abx__envd_context_create, abx__envd_context_list, abx__envd_context_restart,
-    abx__envd_context_remove;
+    abx__envd_context_remove, abx__envd_tunnel;
 
 /* Why the code interpreter refused (client_contexts.c). */
 abx_error *abx__envd_code_error(const abx__envd_job *job, const abx__envd_exchange *x);

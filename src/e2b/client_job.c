@@ -39,6 +39,8 @@ static void finish(abx__envd_job *job)
     for (size_t i = 0; i < ABX_COUNT(all); i++)
         if (all[i] && all[i]->transfer)
             abx_http_cancel(all[i]->transfer);
+    if (job->op->stop)
+        job->op->stop(job);
     uv_close((uv_handle_t *)&job->timer, on_timer_closed);
 }
 
@@ -102,7 +104,9 @@ static void on_resume(abx_call *c, void *state)
     abx__envd_job *job = state;
     if (job->ended)
         return;
-    if (job->stream)
+    if (job->op->resume)
+        job->op->resume(job);
+    else if (job->stream)
         abx__envd_stream_resume(job);
     else if (job->main)
         abx_http_resume(job->main->transfer);

@@ -188,6 +188,8 @@ static void on_request(abx_exchange *x, void *data)
         abx__get_start(s, x);
     else if (m == ABX_E2B_M_FILES_PUT)
         abx__put_start(s, x);
+    else if (m == ABX_E2B_M_ABX_TUNNEL)
+        abx__tunnel_start(s, x);
     else
         abx__call_start(s, x, m, ABX_TAKE(user),
                         segment_len > 0 ? abx_percent_decode(from, segment_len, &segment_len)

@@ -143,6 +143,17 @@ typedef struct abx_e2b_put_info {
 } abx_e2b_put_info;
 typedef void (*abx_e2b_put_done)(void *arg, const abx_e2b_put_info *info, const abx_e2b_fault *f);
 
+/* --- tunnels ----------------------------------------------------------------------------------------- */
+/* One request for a connection to a port inside, made by the server. It ends by refuse, or by accept and then end; or
+ * the client goes before either: on_gone, after which it is gone. */
+typedef struct abx_e2b_tunnel abx_e2b_tunnel;
+void abx_e2b_tunnel_watch(abx_e2b_tunnel *t, void (*on_gone)(void *data), void *data);
+/* Say yes and take the client's socket over, non-blocking. -1 with errno: it cannot be had; still to be refused. */
+int abx_e2b_tunnel_accept(abx_e2b_tunnel *t);
+/* The accepted connection is over. */
+void abx_e2b_tunnel_end(abx_e2b_tunnel *t);
+void abx_e2b_tunnel_refuse(abx_e2b_tunnel *t, int status, const char *fmt, ...) ABX_PRINTF(3, 4);
+
 /* --- the filling ------------------------------------------------------------------------------------- */
 typedef struct abx_e2b_filling {
     /* Does this user exist? */
@@ -164,6 +175,9 @@ typedef struct abx_e2b_filling {
     int (*put_write)(void *file, const uint8_t *bytes, size_t n);
     /* Close; whole is false when the client broke off. done runs once, now or later. */
     void (*put_close)(void *file, bool whole, abx_e2b_put_done done, void *arg);
+    /* Connect to a port (1 to 65535) of the loopback inside, then accept or refuse, now or later. NULL: there is no such
+     * thing. */
+    void (*tunnel)(void *data, abx_e2b_tunnel *t, int port);
 } abx_e2b_filling;
 
 /* --- the server ---------------------------------------------------------------------------------------- */

@@ -338,7 +338,7 @@ static void on_writable(abx_exchange *x, void *data)
 static bool is_use(const abx_e2b_call *c)
 {
     return c->method != ABX_E2B_M_HEALTH && c->method != ABX_E2B_M_METRICS &&
-           c->method != ABX_E2B_M_ABX_INFO;
+           c->method != ABX_E2B_M_ABX_INFO && c->method != ABX_E2B_M_ABX_METRICS;
 }
 
 static void on_close(abx_exchange *x, bool complete, void *data)

@@ -5,6 +5,7 @@
  *   server_answer.c  answers, error tables, messages out
  *   server_clock.c   time limits, keepalives, and going on after a pause
  *   server_get.c     GET /files      server_put.c   POST /files
+ *   server_tunnel.c  /abx/tunnel
  *   server_sign.c    signed URLs     server_gzip.c  gzip of requests
  *
  * A call's struct lives as long as its exchange; `live` tells whether the filling still has it. */
@@ -30,7 +31,8 @@ typedef enum abx__kind {
     ABX__KIND_CLIENT,
     ABX__KIND_PLAIN,
     ABX__KIND_LINES,
-    ABX__KIND_FILES
+    ABX__KIND_FILES,
+    ABX__KIND_RAW
 } abx__kind;
 
 typedef struct abx__route {
@@ -135,6 +137,9 @@ void abx__server_released(abx_e2b_server *s);
 /* server_get.c, server_put.c */
 void abx__get_start(abx_e2b_server *s, abx_exchange *x);
 void abx__put_start(abx_e2b_server *s, abx_exchange *x);
+
+/* server_tunnel.c */
+void abx__tunnel_start(abx_e2b_server *s, abx_exchange *x);
 
 /* server_sign.c: may this request to /files go on? 0: yes; else it was answered. */
 int abx__sign_check(abx_e2b_server *s, abx_exchange *x, const char *operation);

@@ -63,9 +63,9 @@ static void reset_signals(void)
 /* Of the creator's descriptors only what is served stays. */
 static int keep_only(abx_setup *s)
 {
-    int *const kept[] = {&s->pair,         &s->listener,       &s->lock,
-                         &s->root_userns,  &s->groups->commands, &s->groups->events,
-                         &s->groups->freeze, &s->groups->frozen, &s->layer};
+    int *const kept[] = {&s->pair,           &s->listener,         &s->lock,
+                         &s->root_userns,    &s->groups->commands, &s->groups->events,
+                         &s->groups->freeze, &s->groups->frozen,   &s->layer};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
     s->skeleton = s->usr = s->layers = -1;

@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -60,6 +62,22 @@ void abx__exchange_close(abx_exchange *x, bool complete)
     }
     c->x = NULL;
     abx__exchange_recycle(x);
+}
+
+int abx_exchange_detach(abx_exchange *x)
+{
+    abx__conn *c = x->conn;
+
+    if (x->head_sent || c->dead || c->finished || c->on_gone || abx__conn_backlog(c)) {
+        errno = EBUSY;
+        return -1;
+    }
+    int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return -1;
+    x->on = (abx_exchange_handlers){0};
+    abx__conn_kill(c, false); /* closes its own descriptor: the connection lives in ours */
+    return fd;
 }
 
 /* --- the head ----------------------------------------------------------------------------------- */

@@ -121,6 +121,11 @@ void abx_exchange_reply_with(abx_exchange *x, int status, const char *const *hea
 /* Break the connection in the middle (reset). */
 void abx_exchange_abort(abx_exchange *x);
 
+/* Leave HTTP, before anything was answered: the connection's socket (non-blocking, O_CLOEXEC), owned by the caller, who
+ * writes the answer himself. x ends without on_close. For requests whose sender waits for the answer: what he sent
+ * behind the head may be lost. -1 with errno: EBUSY, the server needs this connection itself. */
+int abx_exchange_detach(abx_exchange *x);
+
 /* --- WebSocket ---------------------------------------------------------------------------------- */
 typedef struct abx_ws_handlers {
     /* One whole message (at most max_message bytes, else the peer gets close 1009). */

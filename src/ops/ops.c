@@ -75,7 +75,7 @@ const char *abx_feature_text(abx_feature f)
 
 const char *abx_style_name(abx_style s)
 {
-    static const char *const names[] = {"unary", "stream", "body-in", "body-out"};
+    static const char *const names[] = {"unary", "stream", "body-in", "body-out", "duplex"};
     return names[s];
 }
 

@@ -27,7 +27,8 @@ typedef enum abx_style {
     ABX_STYLE_UNARY,
     ABX_STYLE_STREAM,
     ABX_STYLE_BODY_IN,
-    ABX_STYLE_BODY_OUT
+    ABX_STYLE_BODY_OUT,
+    ABX_STYLE_DUPLEX
 } abx_style;
 
 typedef enum abx_type {

@@ -21,7 +21,7 @@ BY_ANOTHER = {
 # Operations that name no sandbox.
 WITHOUT_SANDBOX = {"SANDBOX_CREATE", "SANDBOX_LIST", "PROVIDER_GC", "PROVIDER_DOCTOR", "SANDBOX_TEMPLATE_LIST",
                    "SANDBOX_TEMPLATE_INFO", "SANDBOX_SNAPSHOT_LIST", "SANDBOX_SNAPSHOT_REMOVE", "SANDBOX_TEMPLATE_ADD", "SANDBOX_TEMPLATE_REMOVE"}
-STYLES = {"UNARY", "STREAM", "BODY_IN", "BODY_OUT"}
+STYLES = {"UNARY", "STREAM", "BODY_IN", "BODY_OUT", "DUPLEX"}
 TYPES = {"STRING", "BOOL", "INT", "ARGV", "MAP", "BYTES", "LIST", "OBJECT", "NUMBER"}
 
 problems = []
@@ -67,7 +67,7 @@ def check_fields(t, op):
     expect(needs != (op.id in WITHOUT_SANDBOX), OPS, here, "sandboxId must be required, or the operation be listed as without")
     events = [e.name for e in t.events if e.op == op.id]
     unique(OPS, f"event of {op.method}", events)
-    if op.style == "STREAM":
+    if op.style in ("STREAM", "DUPLEX"):
         expect("started" in events, OPS, here, "a stream begins with the event 'started'")
     elif op.style == "BODY_OUT":
         expect(events == ["body"], OPS, here, "bytes out travel on the channel 'body'")

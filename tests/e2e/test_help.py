@@ -30,6 +30,8 @@ VERBS = {
     "signal": [],
     "wait": [],
     "extend": ["renew", "timeout"],
+    "port": ["ports"],
+    "stats": ["metrics"],
     "pause": [],
     "stats": ["metrics"],
     "snapshot create": [],

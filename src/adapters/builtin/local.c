@@ -48,6 +48,7 @@ static int start(abx_provider *provider, abx_call *call, abx_error **err)
     case ABX_OP_SANDBOX_SET_TIMEOUT:
     case ABX_OP_SANDBOX_PAUSE:
     case ABX_OP_SANDBOX_METRICS:
+    case ABX_OP_SANDBOX_PORTS:
     case ABX_OP_PROVIDER_GC:
     case ABX_OP_PROVIDER_DOCTOR: return local_sandbox(p, call, err);
     case ABX_OP_SANDBOX_TEMPLATE_LIST:

@@ -1,4 +1,5 @@
 /* sandbox.info, list, kill, connect, pause, set_timeout and the upkeep on `local`. */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "adapters/builtin/local.h"
@@ -147,6 +148,29 @@ static void end_pause(pending *w, yyjson_val *reply)
     abx_call_end(w->call, d);
 }
 
+/* The list comes from the inside: what does not fit is dropped. */
+static void end_ports(pending *w, yyjson_val *reply)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    yyjson_mut_val *list = abx_mut_arr(d, root, "ports");
+    size_t i, n;
+    yyjson_val *item;
+    yyjson_arr_foreach(abx_json_get(reply, "ports"), i, n, item)
+    {
+        int64_t port = abx_json_int(item, "port", 0);
+        const char *address = abx_json_str(item, "address", NULL);
+        unsigned char bytes[16];
+        if (port < 1 || port > 65535 || !address ||
+            (inet_pton(AF_INET, address, bytes) != 1 && inet_pton(AF_INET6, address, bytes) != 1))
+            continue;
+        yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, list);
+        abx_mut_int(d, o, "port", port);
+        abx_mut_str(d, o, "address", address);
+    }
+    abx_call_end(w->call, d);
+}
+
 static void end_connect(pending *w)
 {
     abx_error *why = NULL;
@@ -190,6 +214,8 @@ static void on_controlled(void *data, yyjson_val *reply, const abx_error *err)
         end_pause(w, reply);
     else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_METRICS)
         end_metrics(w, reply);
+    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_PORTS)
+        end_ports(w, reply);
     else if (w->call)
         end_timeout(w, reply);
     let_go(w);
@@ -242,6 +268,7 @@ int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
     case ABX_OP_SANDBOX_SET_TIMEOUT:
         return control(p, call, id, "/abx/timeout", abx_json_int(params, "timeoutMs", 0), err);
     case ABX_OP_SANDBOX_METRICS: return control(p, call, id, "/abx/metrics", -1, err);
+    case ABX_OP_SANDBOX_PORTS: return control(p, call, id, "/abx/ports", -1, err);
     case ABX_OP_SANDBOX_PAUSE: return control(p, call, id, "/abx/pause", -1, err);
     case ABX_OP_PROVIDER_GC:
         return answer(call, abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));

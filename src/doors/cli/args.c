@@ -132,8 +132,10 @@ static int take_long(parser *p, char *arg, abx_error **err)
         if (value && flag->type == ABX_FLAG_TYPE_BOOL && !off &&
             (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
             return set_flag(p, flag, NULL, value[0] == 't', err);
-        if (value)
+        if (value && flag->type != ABX_FLAG_TYPE_OPTIONAL)
             return fail_usage(p, err, "flag '--%s' takes no value", name);
+        if (value)
+            return set_flag(p, flag, value, true, err);
         return set_flag(p, flag, NULL, !off, err);
     }
     if (!value && p->at >= p->argc)

@@ -50,7 +50,7 @@ void abx_help_short(abx_buf *out)
         const char *title, *verbs;
     } lines[] = {
         {"run something", "run create fork exec code shell"},
-        {"see what lives", "ls info stats jobs logs"},
+        {"see what lives", "ls info stats port jobs logs"},
         {"move files", "cp sync files"},
         {"end and wait", "signal wait extend pause resume kill gc"},
         {"about this machine", "template snapshot doctor config context provider"},
@@ -79,6 +79,8 @@ char *abx_help_flag_head(const abx_flag *flag)
     char letter[5] = "    ";
     if (flag->letter)
         memcpy(letter, (char[]){'-', flag->letter, ',', ' ', 0}, 5);
+    if (flag->type == ABX_FLAG_TYPE_OPTIONAL)
+        return abx_format("%s--%s[=%s]", letter, flag->name, arg);
     return abx_format("%s--%s%s%s", letter, flag->name, arg[0] ? " " : "", arg);
 }
 

@@ -111,9 +111,9 @@ const abx_object_row *abx_object_rows(size_t *count)
 
 const char *abx_flag_type_name(abx_flag_type type)
 {
-    static const char *const names[] = {"boolean", "switch",   "count",  "string",
-                                        "integer", "duration", "size",   "number",
-                                        "choice",  "pairs",    "strings"};
+    static const char *const names[] = {"boolean", "switch",  "count",    "optional",
+                                        "string",  "integer", "duration", "size",
+                                        "number",  "choice",  "pairs",    "strings"};
     ABX_CHECK((size_t)type < ABX_COUNT(names));
     return names[type];
 }

@@ -85,6 +85,7 @@ int abx_envd_open(uv_loop_t *loop, const abx_envd_config *config, void (*on_end)
     abx__node_init(&e->procs);
     abx__node_init(&e->left);
     abx__node_init(&e->hunts);
+    abx__node_init(&e->tunnel_list);
     abx__node_init(&e->watchers);
     abx__node_init(&e->polled);
     take_config(e, config);
@@ -152,6 +153,7 @@ static void server_closed(void *data)
     abx__procs_close(e);
     abx__code_close(e);
     abx__hunts_close(e);
+    abx__tunnels_close(e);
     abx__pause_close(e);
     abx__polled_close(e);
     abx__watches_close(e);

@@ -42,6 +42,7 @@ static const rpc_fn RPCS[ABX_E2B_METHOD_COUNT] = {
     [ABX_E2B_M_ABX_METRICS] = abx__rpc_abx_metrics,
     [ABX_E2B_M_ABX_PAUSE] = abx__rpc_abx_pause,
     [ABX_E2B_M_ABX_RESUME] = abx__rpc_abx_resume,
+    [ABX_E2B_M_ABX_PORTS] = abx__rpc_abx_ports,
 };
 
 static void on_call(void *data, abx_e2b_call *c, yyjson_val *request)
@@ -87,4 +88,5 @@ const abx_e2b_filling abx__envd_filling = {
     .put_open = abx__put_open,
     .put_write = abx__put_write,
     .put_close = abx__put_close,
+    .tunnel = abx__tunnel_open,
 };

@@ -11,6 +11,7 @@
  *   transfer.c, compose.c              /files
  *   metrics.c  /metrics, /envs, /abx/info
  *   life.c     time limits             pause.c     pause and resume, and their routes
+ *   tunnel.c   connections to ports    ports.c     who listens
  *   seen.c     the processes of /proc
  *   code_rpc.c, context*.c, kernel*.c  code with kept state: code_inner.h
  *
@@ -137,6 +138,8 @@ struct abx_envd {
     struct abx__hold *hold;   /* the pause ends by itself unless it is renewed; or NULL */
     abx__node procs;
     abx__node left; /* forgotten, but somebody they left behind still holds their output */
+    abx__node tunnel_list;
+    size_t tunnels;
     abx__node hunts, watchers, polled;
     abx__code *code; /* contexts of code; NULL until the first */
     size_t proc_count;
@@ -145,7 +148,7 @@ struct abx_envd {
     uint64_t first_mark; /* see hunt.c: that of process n is so much + n */
     bool kept;           /* a process was detached: the sandbox no longer ends with its creator */
     uint64_t ring_bytes, file_bytes; /* of all stores */
-    uint8_t *chunk; /* ABX__CHUNK bytes to read into, only while a channel is open */
+    uint8_t *chunk; /* ABX__CHUNK bytes to read into, only while a channel or a tunnel is open */
     size_t open_chans;
     size_t handles;
     size_t server_open;
@@ -398,7 +401,15 @@ void abx__rpc_stream_input(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_close_stdin(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 void abx__rpc_send_signal(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
 
+/* --- tunnel.c, ports.c --------------------------------------------------------------------------------------- */
+void abx__tunnel_open(void *data, abx_e2b_tunnel *request, int port);
+void abx__tunnels_close(abx_envd *e);
+void abx__rpc_abx_ports(abx_envd *e, abx_e2b_call *c, yyjson_val *q);
+
 /* --- output.c ----------------------------------------------------------------------------------------------- */
+/* Who reads needs e->chunk from one to the other. */
+void abx__chunk_hold(abx_envd *e);
+void abx__chunk_drop(abx_envd *e);
 void abx__chan_open(abx__proc *p, abx_e2b_channel channel, int fd);
 void abx__chan_close(abx__chan *c);
 void abx__chan_update(abx__chan *c); /* poll for what is wanted */

@@ -14,6 +14,18 @@ static const uint64_t MISSED_MAX = 64 * 1024; /* of what nobody heard is told to
 static const char *const STREAMS[] = {"stdout", "stderr", "pty"};
 enum { E2B_CHUNK = 32 * 1024, READS_A_TURN = 4, DRAIN_READS = 64 };
 
+void abx__chunk_hold(abx_envd *e)
+{
+    if (e->open_chans++ == 0)
+        e->chunk = abx_alloc(ABX__CHUNK);
+}
+
+void abx__chunk_drop(abx_envd *e)
+{
+    if (--e->open_chans == 0)
+        free(ABX_TAKE(e->chunk));
+}
+
 /* --- polling ------------------------------------------------------------------------------------------ */
 static void chan_gone(uv_handle_t *h)
 {
@@ -28,10 +40,7 @@ void abx__chan_close(abx__chan *c)
     abx_envd *e = c->proc->envd;
     if (c->fd < 0)
         return;
-    if (--e->open_chans == 0) {
-        free(e->chunk);
-        e->chunk = NULL;
-    }
+    abx__chunk_drop(e);
     if (!c->has_handle) {
         abx_close_fd(&c->fd);
         return;
@@ -93,9 +102,7 @@ void abx__chan_open(abx__proc *p, abx_e2b_channel channel, int fd)
     c->reading = channel != ABX_E2B_STDIN;
     if (p->background && c->reading)
         c->store = abx__store_new(p, c->total);
-    p->envd->open_chans++;
-    if (!p->envd->chunk)
-        p->envd->chunk = abx_alloc(ABX__CHUNK);
+    abx__chunk_hold(p->envd);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */

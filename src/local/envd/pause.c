@@ -407,10 +407,10 @@ bool abx__pause_allows(abx_envd *e, abx_e2b_call *c, yyjson_val *request)
     if (e->pause_state == ABX__RUNNING)
         return true;
     switch (abx_e2b_call_method(c)) {
-    case ABX_E2B_M_COMPOSE:
     case ABX_E2B_M_EXECUTE:
     case ABX_E2B_M_CONTEXT_NEW:
     case ABX_E2B_M_CONTEXT_RESTART:
+    case ABX_E2B_M_COMPOSE:
     case ABX_E2B_M_CONTEXT_REMOVE:
     case ABX_E2B_M_ABX_INTERRUPT:
     case ABX_E2B_M_ABX_TIMEOUT: abx_e2b_refuse(c, 409, ABX__IS_PAUSED, e->id); return false;

@@ -75,6 +75,57 @@ static int unpack(const char *folder, const abx_buf *stream, size_t step, abx_er
     return rc;
 }
 
+static bool wants_a(const char *name, void *data)
+{
+    return strcmp(name, "a") == 0;
+}
+
+/* Only named files leave, and only files that were asked for come in, also by way of a hard link. */
+static void names_that_were_not_asked_for(void **state)
+{
+    static const char *const streams[][2] = {{"a", "b"}, {"a", "gone"}};
+    char *from = kit_folder();
+    make(from, "a", "A", 0644);
+    make(from, "b", "B", 0644);
+    make(from, "c", "C", 0644);
+    for (size_t i = 0; i < ABX_COUNT(streams); i++) {
+        char *to = kit_folder();
+        make(to, "b", "mine", 0600);
+        abx_args args = {0};
+        abx_cli cli = quiet_cli(&args);
+        ABX_AUTO_BUF stream = ABX_BUF(1 << 20);
+        int fd = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        abx_tar_pack_options pack = {.cli = &cli,
+                                     .root = from,
+                                     .names = streams[i],
+                                     .name_count = 2,
+                                     .write = to_buffer,
+                                     .data = &stream};
+        int64_t files = 0, bytes = 0;
+        assert_int_equal(abx_tar_pack(fd, &pack, &files, &bytes, NULL), 0);
+        close(fd);
+        int root = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        pieces p = {&stream, 0, 100};
+        abx_tar_unpack_options options = {.cli = &cli,
+                                          .root = root,
+                                          .name = to,
+                                          .wants = wants_a,
+                                          .read = from_buffer,
+                                          .data = &p};
+        abx_error *err = NULL;
+        files = bytes = 0;
+        int rc = abx_tar_unpack(&options, &files, &bytes, &err);
+        close(root);
+        assert_int_equal(rc, i == 0 ? -1 : 0);
+        if (i == 0)
+            assert_fails(err, FILE);
+        assert_text(to, "a", "A");
+        assert_text(to, "b", "mine");
+        kit_drop(to);
+    }
+    kit_drop(from);
+}
+
 static void a_folder_there_and_back(void **state)
 {
     ABX_AUTO_FREE char *folder = kit_folder();
@@ -271,6 +322,7 @@ int main(void)
         cmocka_unit_test(hostile_streams_are_refused_and_write_nothing_outside),
         cmocka_unit_test(a_file_replaces_a_link_and_is_not_written_through_it),
         cmocka_unit_test(set_ids_are_dropped_and_devices_left_out),
+        cmocka_unit_test(names_that_were_not_asked_for),
         cmocka_unit_test(a_cut_stream_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

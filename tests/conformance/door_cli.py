@@ -119,7 +119,8 @@ def user(p):
 def create(p):
     out = ["create"]
     for name, flag in (("name", "--name"), ("network", "--network"), ("idempotencyKey", "--idempotency-key"),
-                       ("onTimeout", "--on-timeout"), ("template", "--template")):
+                       ("onTimeout", "--on-timeout"), ("template", "--template"),
+                       ("snapshot", "--snapshot")):
         if name in p:
             out += [flag, p[name]]
     for name, flag in (("timeoutMs", "--timeout"), ("idleMs", "--idle")):
@@ -135,6 +136,14 @@ def create(p):
     if p.get("reuse"):
         out.append("--reuse")
     return out
+
+
+def fork(p):
+    return ["fork", *create({k: v for k, v in p.items() if k != "sandboxId"})[1:], p["sandboxId"]]
+
+
+def snapshot(p):
+    return ["snapshot", "create", p["sandboxId"], *(["--name", p["name"]] if "name" in p else [])]
 
 
 def labels(p):
@@ -173,6 +182,10 @@ PLAIN = {
     "sandbox.list": lambda p: ["ls", "--all", "--limit", "0", *labels(p)],
     "sandbox.set_timeout": lambda p: ["extend", p["sandboxId"], duration(p["timeoutMs"])],
     "sandbox.pause": lambda p: ["pause", p["sandboxId"]],
+    "sandbox.fork": fork,
+    "sandbox.snapshot_create": snapshot,
+    "sandbox.snapshot_list": lambda p: ["snapshot", "ls"],
+    "sandbox.snapshot_remove": lambda p: ["snapshot", "rm", p["snapshotId"]],
     "sandbox.metrics": lambda p: ["stats", p["sandboxId"]],
     "sandbox.template_list": lambda p: ["template", "ls"],
     "sandbox.template_info": lambda p: ["template", "info", p["template"]],

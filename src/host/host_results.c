@@ -1,7 +1,6 @@
 /* What the host does with results: the provider's id in sandbox objects, and the ledger kept true. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/host_private.h"
@@ -10,14 +9,16 @@
 typedef struct watch {
     abx_host *host;
     char *provider;
-    char *sandbox; /* NULL: a list */
-    int64_t started_wall_ms;
+    char *sandbox;           /* NULL: a list */
+    abx_ledger_entry *known; /* of a list: what the ledger held when it was asked */
+    size_t known_count;
 } watch;
 
 static void free_watch(watch *w)
 {
     free(w->provider);
     free(w->sandbox);
+    abx_ledger_entries_free(w->known, w->known_count);
     free(w);
 }
 
@@ -36,6 +37,28 @@ static void forget(watch *w, const char *word)
     if (rc < 0)
         abx_logf(w->host->log, ABX_LOG_WARN, "ledger: %s", abx_error_text(why));
     abx_error_free(why);
+}
+
+/* Was this entry there before the list was made? What came later is not in it. Clocks tell nothing: they are set. */
+static bool was_known(const watch *w, const abx_ledger_entry *e)
+{
+    for (size_t i = 0; i < w->known_count; i++)
+        if (strcmp(w->known[i].key, e->key) == 0)
+            return true;
+    return false;
+}
+
+static void remember_known(watch *w)
+{
+    abx_ledger *ledger;
+    char **bad = NULL;
+    size_t bad_count = 0;
+    if (abx__host_ledger(w->host, &ledger, NULL) < 0 ||
+        abx_ledger_read(ledger, &w->known, &w->known_count, &bad, &bad_count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < bad_count; i++)
+        free(bad[i]); /* told when the list is there */
+    free(bad);
 }
 
 static bool is_listed(yyjson_mut_val *list, const char *id)
@@ -64,7 +87,7 @@ static void compare_ledger(watch *w, yyjson_mut_val *list)
         return;
     for (size_t i = 0; i < count; i++) {
         abx_ledger_entry *e = &entries[i];
-        if (strcmp(e->provider, w->provider) != 0 || e->created_wall_ms >= w->started_wall_ms)
+        if (strcmp(e->provider, w->provider) != 0 || !was_known(w, e))
             continue;
         bool listed = is_listed(list, e->id ? e->id : e->key);
         if (!listed && (e->complete || !abx__host_creator_lives(e)))
@@ -131,6 +154,7 @@ void abx__host_watch_result(abx_host *host, const char *provider_id, const char 
     w->host = host;
     w->provider = abx_strdup(provider_id);
     w->sandbox = abx_strdup(sandbox_id);
-    w->started_wall_ms = abx_now_wall_ms();
+    if (abx_call_op(call)->id == ABX_OP_SANDBOX_LIST)
+        remember_known(w);
     abx_call_intercept(call, on_result, w);
 }

@@ -8,7 +8,10 @@ set -euo pipefail
 cd "$root"
 
 test_packages=("${fuzz_packages[@]}" clang-tidy clang-format libcmocka-dev python3 python3-pytest
-    bubblewrap busybox-static uidmap procps shellcheck zstd zsh fish bash-completion)
+    bubblewrap busybox-static uidmap procps shellcheck zstd zsh fish bash-completion
+    git rsync sqlite3 python3-venv)
+# Some nodejs packages bring npm along, and refuse the other one.
+command -v npm >/dev/null || test_packages+=(nodejs npm)
 fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
 results=$root/build/test
 python=/usr/bin/python3

@@ -92,7 +92,7 @@ def check_step(where, step, ops, used):
         used.add(step[kind])
         op = ops.get(step[kind])
         expect(op, where, f"there is no operation '{step[kind]}'")
-        expect("input" not in step or not op or op.style == "BODY_IN", where, f"{step[kind]} takes no bytes")
+        expect("input" not in step or not op or op.style in ("BODY_IN", "DUPLEX"), where, f"{step[kind]} takes no bytes")
         expect((kind == "call") or "as" in step, where, "a started call needs a name: 'as'")
     if "input" in step:
         check_bytes(where, step["input"], False)

@@ -186,6 +186,7 @@ PLAIN = {
     "sandbox.snapshot_create": snapshot,
     "sandbox.snapshot_list": lambda p: ["snapshot", "ls"],
     "sandbox.snapshot_remove": lambda p: ["snapshot", "rm", p["snapshotId"]],
+    "sandbox.ports": lambda p: ["port", p["sandboxId"]],
     "sandbox.metrics": lambda p: ["stats", p["sandboxId"]],
     "sandbox.template_list": lambda p: ["template", "ls"],
     "sandbox.template_info": lambda p: ["template", "info", p["template"]],

@@ -87,8 +87,9 @@ static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, vo
     if (*err) {
         if (!(*err)->provider)
             (*err)->provider = abx_strdup(k->provider);
-        if (rc == 0 && !may_exist(*err))
-            rc = abx_ledger_remove(ledger, k->key, &why);
+        if (rc == 0)
+            rc = may_exist(*err) ? abx_ledger_give_up(ledger, k->key, &why)
+                                 : abx_ledger_remove(ledger, k->key, &why);
     } else if (*result) {
         yyjson_mut_val *root = yyjson_mut_doc_get_root(*result);
         const char *id = yyjson_mut_get_str(yyjson_mut_obj_get(root, "id"));

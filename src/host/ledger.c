@@ -183,6 +183,25 @@ int abx_ledger_complete(abx_ledger *l, const char *key, const char *id, const ch
     return rc;
 }
 
+int abx_ledger_give_up(abx_ledger *l, const char *key, abx_error **err)
+{
+    abx_ledger_entry e;
+    ABX_AUTO_FD dir = open_folder(l);
+    if (dir < 0 || !abx__ledger_key_ok(key))
+        return 0;
+    ABX_AUTO_FD lock = abx__ledger_lock(l, dir, err);
+    if (lock < 0)
+        return -1;
+    int rc = abx__ledger_load(l, dir, key, &e, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    e.creator_pid = 0;
+    e.creator_start = 0;
+    rc = abx__ledger_save(l, dir, &e, false, err);
+    abx_ledger_entry_clear(&e);
+    return rc;
+}
+
 int abx_ledger_remove(abx_ledger *l, const char *key, abx_error **err)
 {
     abx_ledger_entry e;

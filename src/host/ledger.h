@@ -34,6 +34,9 @@ int abx_ledger_begin(abx_ledger *ledger, const abx_ledger_entry *entry, char **h
                      abx_error **err);
 int abx_ledger_complete(abx_ledger *ledger, const char *key, const char *id, const char *url,
                         abx_error **err);
+/* Nobody makes the sandbox of this entry any more, and whether it exists is not known: its name is not busy, whoever wrote
+ * the entry lives on or not. Absent: success. */
+int abx_ledger_give_up(abx_ledger *ledger, const char *key, abx_error **err);
 int abx_ledger_remove(abx_ledger *ledger, const char *key, abx_error **err); /* absent: success */
 /* All entries, corrupt files named in *bad (owned list "FILE: why", may be empty) instead of failing. */
 int abx_ledger_read(abx_ledger *ledger, abx_ledger_entry **entries, size_t *count, char ***bad,

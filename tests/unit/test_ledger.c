@@ -96,6 +96,13 @@ static void an_entry_comes_back_as_it_was(void **state)
     assert_true(e.complete);
     assert_int_equal(e.created_wall_ms, 1764462493123);
     assert_int_equal(e.creator_pid, 77);
+    abx_ledger_entry given_up;
+    assert_int_equal(abx_ledger_give_up(l, e.key, NULL), 0);
+    assert_int_equal(abx_ledger_give_up(l, "nosuchkey", NULL), 0);
+    assert_int_equal(abx_ledger_find(l, e.key, &given_up, NULL), 0);
+    assert_int_equal(given_up.creator_pid, 0);
+    assert_string_equal(given_up.name, e.name);
+    abx_ledger_entry_clear(&given_up);
     assert_true(e.creator_start == 123456789012345);
     abx_ledger_entry_clear(&e);
     struct stat st;

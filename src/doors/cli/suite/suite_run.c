@@ -162,6 +162,7 @@ static void kill_shared(suite_run *run)
             continue;
         yyjson_mut_val *root = NULL;
         ABX_AUTO_MUT params = abx_cli_params(run->lanes[i].sandbox, &root);
+        (void)params; /* root is a part of it */
         abx_trace_options options = {
             .method = "sandbox.kill", .params = root, .deadline_ms = 30000, .changed = nothing};
         traces[i] =

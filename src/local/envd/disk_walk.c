@@ -85,6 +85,11 @@ static void count_entry(abx__walk *w, const struct stat *st)
     w->sum.entries++;
 }
 
+abx__walked abx__walk_so_far(const abx__walk *w)
+{
+    return w->sum;
+}
+
 bool abx__walk_step(abx__walk *w, size_t n, abx__walked *out)
 {
     while (n > 0 && w->dir) {

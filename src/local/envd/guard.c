@@ -202,8 +202,13 @@ static void walk_on(abx__guard *g, size_t n)
 {
     abx__walked sum;
     abx__usage u;
-    if (!g->walk || !abx__walk_step(g->walk, n, &sum))
+    if (!g->walk)
         return;
+    if (!abx__walk_step(g->walk, n, &sum)) {
+        sum = abx__walk_so_far(g->walk);
+        if (g->over || sum.bytes <= g->disk_limit)
+            return; /* else it is enough to know: who makes files fast might never let it end */
+    }
     abx__walk_free(ABX_TAKE(g->walk));
     abx__usage_read(&u, ABX__USE_DELETED, false);
     uint64_t bytes = sum.bytes + u.deleted;

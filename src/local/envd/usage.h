@@ -53,6 +53,7 @@ typedef struct abx__walked {
 abx__walk *abx__walk_new(int root_fd);
 /* Look at up to n more entries. True: done, *out is filled. */
 bool abx__walk_step(abx__walk *w, size_t n, abx__walked *out);
+abx__walked abx__walk_so_far(const abx__walk *w);
 void abx__walk_free(abx__walk *w); /* NULL: nothing */
 
 #endif

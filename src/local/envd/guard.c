@@ -17,7 +17,7 @@
 
 enum {
     MOST_MS = 10000,
-    FIRST_MS = 1000,
+    FIRST_MS = 100,
     WATCH_MS = 250,
     NEAR_MS = 50,
     LEAST_MS = 25,

@@ -392,7 +392,15 @@ static int make_whiteout(unpacker *u, int dir, const char *base, const char *nam
         return 0;
     if (t == TAKEN_FOLDER)
         return mark_opaque(u, name, err);
-    return mknodat(dir, base, S_IFCHR, makedev(0, 0)) < 0 ? fail_entry(name, err) : 0;
+    if (mknodat(dir, base, S_IFCHR, makedev(0, 0)) == 0)
+        return 0;
+    bool is_foreign = errno == EPERM || errno == EOPNOTSUPP;
+    (void)fail_entry(name, err);
+    if (!is_foreign)
+        return -1;
+    return abx_hint(err,
+                    "the file system of ABX_HOME cannot hold layers that remove files: set it to a "
+                    "folder on ext4, xfs, btrfs or tmpfs");
 }
 
 /* --- the archive ------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/id.h"
@@ -184,6 +185,41 @@ static void add_layer(yyjson_mut_doc *d, yyjson_mut_val *list, const checkup *c,
         abx_mut_str(d, o, "fix", f->fix);
 }
 
+/* Groups of a sandbox that is not made. A sandbox does well without them: then its limits are watched. */
+static void add_groups(yyjson_mut_doc *d, yyjson_mut_val *list, const checkup *c)
+{
+    static const abx_cgroup_want want = {.memory_bytes = 64 << 20, .cpu_millis = 1000};
+    char id[ABX_ID_LEN + 1];
+    abx_cgroup_map map;
+    abx_cgroups g;
+    abx_random_id(id, ABX_ID_LEN);
+    abx_cgroups_init(&g);
+    ABX_AUTO_FD fd = mkdirat(c->local.trash_fd, id, 0700) < 0
+                         ? -1
+                         : openat(c->local.trash_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    abx_cgroup_map_read(&map);
+    bool made = fd >= 0 && abx_cgroups_make(&g, &map, id, fd, &want, NULL) == 0 && g.memory;
+    abx_cgroup_map_clear(&map);
+    ABX_AUTO_FREE char *detail =
+        made ? abx_format("memory: cgroup v%d; processors: %s; freezer: %s", g.memory,
+                          g.cpu ? "capped" : "by affinity", g.freezer ? "yes" : "no")
+             : abx_format("limits of memory and processors are watched, not enforced: %s",
+                          g.why[0] ? g.why : "no control group can be made");
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, list);
+    abx_mut_str(d, o, "name", "cgroups");
+    abx_mut_bool(d, o, "ok", made);
+    abx_mut_bool(d, o, "optional", true);
+    abx_mut_str(d, o, "detail", detail);
+    if (!made && geteuid() != 0)
+        abx_mut_str(d, o, "fix", "systemd-run --user --scope -p Delegate=yes abx ...");
+    abx_cgroups_clear(&g);
+    if (fd < 0)
+        return;
+    (void)abx_cgroup_remove(fd);
+    (void)unlinkat(fd, "cgroup", 0);
+    (void)unlinkat(c->local.trash_fd, id, AT_REMOVEDIR);
+}
+
 static yyjson_doc *answer(const checkup *c)
 {
     yyjson_mut_val *root;
@@ -192,6 +228,7 @@ static yyjson_doc *answer(const checkup *c)
     static const char *const ids[] = {"single", "range", "slot"};
     for (int i = 0; i < ABX_LAYER_COUNT; i++)
         add_layer(d, layers, c, i);
+    add_groups(d, layers, c);
     abx_mut_str(d, root, "caller", geteuid() == 0 ? "root" : "user");
     abx_mut_str(d, root, "ids", ids[c->ids]);
     return abx_json_freeze(d);

@@ -181,7 +181,7 @@ char *abx_layer_fix(abx_layer layer, int e)
 
 bool abx_is_shortage(int e)
 {
-    return e == EAGAIN || e == ENOMEM;
+    return e == EAGAIN || e == ENOMEM || e == EMFILE || e == ENFILE;
 }
 
 int abx_shortage_error(abx_error **err, int e, const char *step)
@@ -190,7 +190,8 @@ int abx_shortage_error(abx_error **err, int e, const char *step)
         abx_error_new(ABX_ERR_QUOTA, "cannot start a local sandbox: %s: %s", step, strerror(e));
     made->sys_errno = e;
     abx_hint(&made,
-             e == EAGAIN
+             e == EMFILE || e == ENFILE ? "too many open files: raise 'ulimit -n', or close some"
+             : e == EAGAIN
                  ? "too many processes: end some, raise 'ulimit -u', or the limit of this "
                    "cgroup or container (pids.max)"
                  : "too little memory: end some processes, or raise the limit of this cgroup");

@@ -43,6 +43,7 @@ RUNS = {
     "pause": ["pause", "--json", "NEW"],
     "resume": ["resume", "--json", "NEW"],
     "kill": ["kill", "--json", "NEW"],
+    "stats": ["stats", "--json", "BOX"],
     "sync": ["sync", "--json", "FOLDER", "BOX:/work/synced"],
     "template add": ["template", "add", "--json", "NEW", "FOLDER"],
     "template ls": ["template", "ls", "--json"],
@@ -50,7 +51,7 @@ RUNS = {
 }
 CODES = {"exec": 143, "wait": 143}
 # Verbs whose own tests compare them with the schema.
-ELSEWHERE = ("code", "stats", "port", "fork", "snapshot", "provider")
+ELSEWHERE = ("code", "port", "fork", "snapshot", "provider")
 
 
 def check_value(schema, kind, value, where):

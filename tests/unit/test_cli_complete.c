@@ -54,9 +54,11 @@ static void nothing_for_what_is_unknown(void **state)
 /* Lines of words from the tables and of garbage: no crash, and only whole lines come back. */
 static void any_line_is_survived(void **state)
 {
-    static const char *const pieces[] = {"",    "-",    "--",   "=",       ":",       "--=",   "-=",    "--output=",
-                                         "-o",  "-it",  "-",    "--no-",   "\xff\xfe", "a:b",   "\t\n",  "--env",
-                                         "box", "help", "files", "config", "%s%n",     "../..", "--man", "-\xc3"};
+    static const char *const pieces[] = {"",      "-",     "--",        "=",     ":",
+                                         "--=",   "-=",    "--output=", "-o",    "-it",
+                                         "-",     "--no-", "\xff\xfe",  "a:b",   "\t\n",
+                                         "--env", "box",   "help",      "files", "config",
+                                         "%s%n",  "../..", "--man",     "-\xc3"};
     uint64_t seed = 7;
     for (int round = 0; round < 20000; round++) {
         const char *words[12];

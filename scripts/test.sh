@@ -12,6 +12,7 @@ test_packages=("${fuzz_packages[@]}" clang-tidy clang-format libcmocka-dev pytho
     git rsync sqlite3 python3-venv)
 # Some nodejs packages bring npm along, and refuse the other one.
 command -v npm >/dev/null || test_packages+=(nodejs npm)
+[[ -z ${ABX_SOAK:-} ]] || test_packages+=(python3-matplotlib)
 fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
 results=$root/build/test
 python=/usr/bin/python3

@@ -60,6 +60,7 @@ static const etc_rule rules[] = {
     {"java-*", TAKE_CHECKED, false},
     {"nodejs", TAKE_CHECKED, false},
     {"fonts", TAKE_CHECKED, false},
+    {"matplotlibrc", TAKE_CHECKED, false},
     {"texmf", TAKE_CHECKED, false},
     {"gtk-*", TAKE_CHECKED, false},
     {"maven", TAKE_CHECKED, false},

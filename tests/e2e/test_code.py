@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import count, wait_for, with_marker
+from harness import SOAK, count, wait_for, with_marker
 
 LANGUAGES = {"python": "print('to out')\nimport sys; print('to err', file=sys.stderr)",
              "javascript": "console.log('to out'); console.error('to err')",
@@ -291,6 +291,17 @@ def test_figures_are_shown_and_closed(run, plots):
     assert run("plt.get_fignums()", code=0).out == b"[]\n"
     lines = events(run, "plt.figure(); 1/0")
     assert [s["type"] for s in of_type(lines, "error", "result")] == ["error", "result"]
+
+
+if SOAK:  # a heavy package: scripts/soak.sh asks for it
+
+    def test_real_figures(abx):
+        box = abx.create()
+        code = ("import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nprint('shown')\nf, a = plt.subplots(); a.bar([1], [2]);")
+        lines = abx.ok("code", "--json", box, "-c", code).lines
+        pictures = [base64.b64decode(line["png"]) for line in of_type(lines, "result") if "png" in line]
+        assert len(pictures) == 2 and all(p.startswith(b"\x89PNG") and len(p) > 5000 for p in pictures)
+        assert [line["type"] for line in of_type(lines, "stdout", "result")][1:2] == ["stdout"]
 
 
 def test_save_dir_writes_new_files_only(shared, box, run, tmp_path):

@@ -11,10 +11,12 @@
 #include "base/text.h"
 #include "doors/cli/copy.h"
 
-#define MAX_WORDS 16
+#define MAX_WORDS        16
+#define MAX_VERSION      8192  /* bytes that a tar may say of itself */
+#define VERSION_LIMIT_MS 20000 /* and the time it has for that */
 
 static int open_tar(abx_copy *c, abx_stream *s, const char *sandbox, const char *const *cmd,
-                    bool input, const abx_buf *names, abx_error **err)
+                    bool input, const abx_buf *names, int64_t limit_ms, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_cli_params(sandbox, &root);
@@ -22,6 +24,8 @@ static int open_tar(abx_copy *c, abx_stream *s, const char *sandbox, const char 
     for (; *cmd; cmd++)
         yyjson_mut_arr_add_strcpy(d, words, *cmd);
     abx_mut_str(d, root, "user", c->user);
+    if (limit_ms)
+        abx_mut_int(d, root, "timeoutMs", limit_ms);
     if (input)
         abx_mut_str(d, root, "stdin", "stream");
     if (names)
@@ -45,6 +49,30 @@ static abx_copy_tar kind_of(const char *line)
                                     : ABX_COPY_TAR_PLAIN;
 }
 
+/* The beginning of what it says of itself. It is foreign: one that does not end is not waited for. */
+static int ask_version(abx_copy *c, const char *sandbox, char *line, size_t size, abx_error **err)
+{
+    static const char *const cmd[] = {"tar", "--version", NULL};
+    abx_stream s;
+    const uint8_t *bytes;
+    size_t n, total = 0;
+    line[0] = 0;
+    int rc = open_tar(c, &s, sandbox, cmd, false, NULL, VERSION_LIMIT_MS, err);
+    if (rc < 0) {
+        abx_stream_close(&s);
+        return -1;
+    }
+    while ((rc = abx_stream_read(&s, &bytes, &n, err)) == 1 && total < MAX_VERSION) {
+        if (total == 0)
+            snprintf(line, size, "%.*s", (int)(n < size ? n : size), bytes);
+        total += n;
+    }
+    if (rc == 0)
+        rc = abx_stream_finish(&s, NULL, err);
+    abx_stream_close(&s);
+    return rc < 0 ? -1 : 0;
+}
+
 int abx_copy_tar_kind(abx_copy *c, const char *sandbox, abx_copy_tar *kind, abx_error **err)
 {
     size_t free_row = 0;
@@ -56,20 +84,8 @@ int abx_copy_tar_kind(abx_copy *c, const char *sandbox, abx_copy_tar *kind, abx_
         if (!c->tars[i].sandbox[0])
             free_row = i;
     }
-    static const char *const cmd[] = {"tar", "--version", NULL};
-    char line[128] = "";
-    abx_stream s;
-    const uint8_t *bytes;
-    size_t n;
-    int rc = open_tar(c, &s, sandbox, cmd, false, NULL, err);
-    if (rc == 0)
-        rc = abx_stream_read(&s, &bytes, &n, err);
-    if (rc == 1)
-        snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : sizeof line), bytes);
-    if (rc >= 0)
-        rc = abx_stream_finish(&s, NULL, err);
-    abx_stream_close(&s);
-    if (rc < 0)
+    char line[128];
+    if (ask_version(c, sandbox, line, sizeof line, err) < 0)
         return -1;
     *kind = kind_of(line);
     if (strlen(sandbox) < sizeof c->tars[0].sandbox) {
@@ -92,7 +108,7 @@ int abx_copy_tar_extract(abx_copy *c, abx_stream *s, const char *sandbox, const 
         "tar", "-x", "-p", "-o", "--warning=no-unknown-keyword", "--warning=no-timestamp", "-f",
         "-",   "-C", dir,  NULL};
     const char *const other[] = {"tar", "-x", "-p", "-o", "-f", "-", "-C", dir, NULL};
-    return open_tar(c, s, sandbox, kind == ABX_COPY_TAR_GNU ? gnu : other, true, NULL, err);
+    return open_tar(c, s, sandbox, kind == ABX_COPY_TAR_GNU ? gnu : other, true, NULL, 0, err);
 }
 
 /* "tar -c" with what its kind takes, then `more` (NULL at the end). */
@@ -117,7 +133,7 @@ static int open_pack(abx_copy *c, abx_stream *s, const char *sandbox, const char
     for (; *more; more++)
         cmd[n++] = *more;
     ABX_CHECK(n < MAX_WORDS);
-    return open_tar(c, s, sandbox, cmd, false, names, err);
+    return open_tar(c, s, sandbox, cmd, false, names, 0, err);
 }
 
 int abx_copy_tar_pack(abx_copy *c, abx_stream *s, const char *sandbox, const char *dir,

@@ -133,7 +133,7 @@ static int copy_holes(abx_copy *c, const abx_copy_place *from, const char *path,
     abx_copy_tar kind;
     ABX_AUTO_ERROR missing = NULL;
     struct stat st;
-    if (!from->has_holes || (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+    if (!from->has_holes || !path || (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
     if (abx_copy_tar_kind(c, from->sandbox, &kind, &missing) < 0)
         return missing->id == ABX_ERR_FEATURE_MISSING ? 0 : abx_error_take(err, ABX_TAKE(missing));

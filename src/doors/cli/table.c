@@ -111,7 +111,7 @@ static void cut_row(abx_buf *out, size_t from, size_t first, size_t width)
 
 void abx_table_write(const abx_table *t, size_t width, abx_buf *out)
 {
-    size_t widths[ABX_TABLE_COLUMNS];
+    size_t widths[ABX_TABLE_COLUMNS] = {0};
     measure(t, widths);
     if (width > 0)
         shrink(t, widths, width);

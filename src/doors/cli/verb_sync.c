@@ -17,6 +17,7 @@
 /* Absolute, links resolved as far as the path exists; without a slash at the end. NULL and *err. */
 static char *absolute(const char *word, abx_error **err)
 {
+    ABX_CHECK(word);
     char *real = realpath(word, NULL);
     if (real)
         return real;

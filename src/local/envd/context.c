@@ -399,7 +399,8 @@ void abx__context_remove(abx__context *c, const char *name, const char *text)
     drop_kernel(c, name, text);
     while (c->runs.next != &c->runs) {
         abx__run *r = ABX__IN(c->runs.next, abx__run, node);
-        abx_e2b_call *call = r->call;
+        abx_e2b_call *call =
+            r->call; /* NOLINT(clang-analyzer-unix.Malloc): freed ones have left the list */
         run_free(r);
         abx_e2b_refuse(call, 404, "%s", text);
     }

@@ -264,7 +264,7 @@ static void pump(abx__kernel *k)
         tell_end(k);
     else if (k->context && k->broken && !k->context->busy)
         abx__kernel_kill(k); /* while it runs code it may have become another program: exec */
-    if (!k->gone)
+    if (!k->gone)            /* NOLINT(clang-analyzer-unix.Malloc): held since the first line */
         update(k);
     released(k);
 }

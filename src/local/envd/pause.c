@@ -134,11 +134,12 @@ static void leave(abx_envd *e)
 static void take_waiters(abx__pause *p, abx__node *list)
 {
     abx__node_init(list);
-    while (p->waiters.next != &p->waiters) {
-        abx__node *n = p->waiters.next;
-        abx__node_remove(n);
-        abx__node_append(list, n);
-    }
+    if (p->waiters.next == &p->waiters)
+        return;
+    *list = p->waiters;
+    /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    list->next->prev = list->prev->next = list;
+    abx__node_init(&p->waiters);
 }
 
 /* The waiter's call, which is to be answered now. */

@@ -223,7 +223,7 @@ static ssize_t read_member(void *data, const void **bytes, abx_error **err)
 
 static size_t wanted(const abx_image_archive *a, const abx_oci_image *image, const char *name)
 {
-    for (size_t i = 0; i < image->layer_count; i++) {
+    for (size_t i = 0; name && i < image->layer_count; i++) {
         const abx_oci_layer *l = &image->layers[i];
         const member *m = find(a, l->blob);
         if (!l->taken && (strcmp(l->blob, name) == 0 || (m && abx_str_eq(m->same_as, name))))

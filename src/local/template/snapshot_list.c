@@ -29,13 +29,14 @@ int abx_snapshot_list(abx_store *s, yyjson_mut_doc *d, yyjson_mut_val *root, abx
                               : abx_store_read(s->snapshots, e->d_name, "snapshot.json", NULL);
         if (!doc)
             continue;
-        docs = (yyjson_doc **)abx_realloc(docs, (n + 1) * sizeof(*docs));
+        docs = (yyjson_doc **)abx_realloc(
+            docs, (n + 1) * sizeof(*docs)); /* NOLINT(bugprone-sizeof-expression) */
         docs[n++] = doc;
     }
     if (dir)
         closedir(dir);
     if (n > 1)
-        qsort(docs, n, sizeof(*docs), by_age);
+        qsort(docs, n, sizeof(*docs), by_age); /* NOLINT(bugprone-sizeof-expression) */
     for (size_t i = 0; i < n; i++) {
         yyjson_mut_arr_append(list, abx_snapshot_object(d, yyjson_doc_get_root(docs[i])));
         yyjson_doc_free(docs[i]);

@@ -261,7 +261,8 @@ static int do_repeat(abx_strand *s, yyjson_val *step, char **why)
     while (s->round < times) {
         if (!s->branches) {
             abx_vars_set_int(s->vars, "i", s->round);
-            s->branches = abx_alloc_array(1, sizeof *s->branches);
+            s->branches =
+                abx_alloc_array(1, sizeof *s->branches); /* NOLINT(bugprone-sizeof-expression) */
             s->branches[0] = abx_strand_new(s->trial, yyjson_obj_get(step, "steps"), s->vars);
             s->branch_count = 1;
         }

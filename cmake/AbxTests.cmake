@@ -6,6 +6,7 @@
 #                            the adapters and what is below them, envd_serve to local and below,
 #                            tls_get to net and below
 #     tests/e2e/probe/*.c    one program of attacks by name, for the escape suite
+#     tests/e2e/shim/*.c     libraries that are preloaded into the program
 #     tests/bench/*.c        bench programs, linked to every area
 #     tests/fuzz/fuzz_*.c    libFuzzer targets, linked to every area
 
@@ -66,6 +67,10 @@ file(GLOB _probe CONFIGURE_DEPENDS tests/e2e/probe/*.c)
 list(FILTER _probe EXCLUDE REGEX "/probe\\.c$")
 abx_program(tests/e2e/probe/probe.c e2e abx_flags ${ABX_LIB_seccomp})
 target_sources(probe PRIVATE ${_probe})
+add_library(fail_at MODULE tests/e2e/shim/fail_at.c)
+target_link_libraries(fail_at PRIVATE abx_flags)
+target_compile_options(fail_at PRIVATE -Wno-missing-prototypes)
+set_target_properties(fail_at PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
 
 if(ABX_BENCH)
     file(GLOB _bench CONFIGURE_DEPENDS tests/bench/*.c)

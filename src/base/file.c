@@ -1,10 +1,12 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/id.h"
@@ -146,4 +148,29 @@ int abx_write_atomic(const char *path, const void *data, size_t n, mode_t mode, 
                      abx_error **err)
 {
     return abx_write_atomic_at(AT_FDCWD, path, data, n, mode, durable, err);
+}
+
+static bool is_temporary(const char *name)
+{
+    size_t n = strlen(name);
+    return n == 13 && name[0] == '.' && strcmp(name + n - 4, ".tmp") == 0 &&
+           strspn(name + 1, "abcdefghijklmnopqrstuvwxyz0123456789") == 8;
+}
+
+int abx_sweep_temporaries(int dirfd, int older_s)
+{
+    int removed = 0, fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        abx_close_fd(&fd);
+        return 0;
+    }
+    time_t now = time(NULL);
+    struct stat st;
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_temporary(e->d_name) && fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode) && st.st_mtime < now - older_s && unlinkat(fd, e->d_name, 0) == 0)
+            removed++;
+    closedir(d);
+    return removed;
 }

@@ -36,6 +36,10 @@ int abx_write_atomic(const char *path, const void *data, size_t n, mode_t mode, 
 int abx_write_atomic_at(int dirfd, const char *name, const void *data, size_t n, mode_t mode,
                         bool durable, abx_error **err);
 
+/* Remove the temporary files of atomic writes (".XXXXXXXX.tmp") in a folder that are older than this, by the wall
+ * clock: their writers were killed. Returns how many. */
+int abx_sweep_temporaries(int dirfd, int older_s);
+
 /* Remove a tree by descriptors only (names in it are hostile): never follows a link, opens folders of
  * mode 0 by chmod first, goes on after an error. A missing tree is success. 0, or -1 and the first
  * error. */

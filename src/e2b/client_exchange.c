@@ -174,6 +174,9 @@ static abx_error *end_error(const abx__envd_exchange *x, const abx_error *err)
 {
     if (x->no_length)
         return abx_error_new(ABX_ERR_BACKEND_ANSWER, "the answer has a length that is no number");
+    if (x->too_large)
+        return abx_error_new(ABX_ERR_BACKEND_ANSWER, "the answer is larger than %zu bytes",
+                             x->body.max);
     if (!err || x->cut)
         return NULL;
     abx_error *own = abx_error_copy(err);

@@ -225,6 +225,8 @@ int abx__envd_stream_start(abx__envd_job *job, const abx__envd_stream_spec *spec
                            yyjson_mut_doc *doc, uint64_t connect_timeout_ms, abx_error **err);
 /* From now on errors mean a process that runs. */
 void abx__envd_stream_kind(abx__envd_job *job, abx__envd_kind kind);
+/* A message said nothing (a keepalive, an event of a later version). 0; -1 and *err when too many do. */
+int abx__envd_stream_idle(abx__envd_job *job, abx_error **err);
 /* Leave the stream: its connection is closed; end does not run any more. */
 void abx__envd_stream_drop(abx__envd_job *job);
 void abx__envd_stream_resume(abx__envd_job *job);

@@ -142,7 +142,7 @@ static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
     if (start)
         return on_start(job, start, err);
     if (!end && !gap && !time)
-        return 0; /* a keepalive, or an event of a later version */
+        return abx__envd_stream_idle(job, err); /* a keepalive, or an event of a later version */
     if (!f->started || f->has_exit)
         return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "an event of the process came out of order");
     if (gap)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "wire/envelope.h"
 
@@ -23,7 +24,12 @@ struct abx__envd_stream {
     bool ended;       /* the end frame came */
     abx_error *error; /* why we gave up, or what the end frame says */
     char *code;       /* of the end frame */
+    uint64_t idle_since;
+    unsigned idle; /* messages since then that say nothing */
 };
+
+/* In ten seconds; a keepalive comes twice a minute. */
+#define MAX_IDLE 1000u
 
 void abx__envd_stream_free(abx__envd_job *job)
 {
@@ -42,6 +48,19 @@ void abx__envd_stream_free(abx__envd_job *job)
 void abx__envd_stream_kind(abx__envd_job *job, abx__envd_kind kind)
 {
     job->stream->kind = kind;
+}
+
+int abx__envd_stream_idle(abx__envd_job *job, abx_error **err)
+{
+    abx__envd_stream *s = job->stream;
+    uint64_t now = abx_now_mono_ms();
+    if (now - s->idle_since > 10000) {
+        s->idle_since = now;
+        s->idle = 0;
+    }
+    if (++s->idle <= MAX_IDLE)
+        return 0;
+    return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "a flood of messages that say nothing came");
 }
 
 static void tell_end(abx__envd_job *job, abx_error *err, const char *code)

@@ -30,11 +30,7 @@ static void on_end(abx__envd_exchange *x, const abx_error *err)
     abx__envd_job *job = x->data;
     if (!abx__envd_job_left(job, x)) {
         if (x->too_large)
-            done(
-                job, NULL,
-                abx__envd_stamp(job->client, x,
-                                abx_error_new(ABX_ERR_BACKEND_ANSWER,
-                                              "the answer is larger than %zu bytes", x->body.max)));
+            done(job, NULL, abx__envd_stamp(job->client, x, abx_error_copy(err)));
         else if (err)
             abx__envd_job_broken(job, err, on_broken);
         else if (x->good)

@@ -31,7 +31,7 @@ static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
         (void)abx_call_event(job->call, "started", NULL);
     }
     if (!change)
-        return 0; /* also keepalives, and events of a later version */
+        return abx__envd_stream_idle(job, err); /* also keepalives, and events of a later version */
     yyjson_val *name = yyjson_obj_get(change, "name");
     const char *kind = kind_of(abx_json_str(change, "type", ""));
     if (!w->started || !abx__envd_is_inside(name))

@@ -1,10 +1,16 @@
 /* provider.gc: sandboxes whose maker died before it could tell their id are ended, entries of sandboxes that are gone
  * are forgotten, then the backend clears its own left-overs. */
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "host/host_private.h"
 #include "ops/call_host.h"
+
+/* An atomic write takes some milliseconds. */
+#define WRITER_IS_DEAD_S 60
 
 typedef struct suspect {
     char *key;
@@ -150,6 +156,17 @@ static int find_suspects(sweep *s, abx_error **err)
     return 0;
 }
 
+/* What atomic writes left whose writer was killed in the middle. */
+static void sweep_temporaries(const abx_host *host)
+{
+    ABX_AUTO_FD home = open(host->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ABX_AUTO_FD ledger = home < 0 ? -1 : openat(home, "ledger", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (home >= 0)
+        (void)abx_sweep_temporaries(home, WRITER_IS_DEAD_S);
+    if (ledger >= 0)
+        (void)abx_sweep_temporaries(ledger, WRITER_IS_DEAD_S);
+}
+
 int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
 {
     abx_provider *provider;
@@ -168,6 +185,8 @@ int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_er
         free_sweep(s);
         return -1;
     }
+    if (!s->dry)
+        sweep_temporaries(host);
     abx_call_accept(call, &sweeping, s);
     step(s);
     return 0;

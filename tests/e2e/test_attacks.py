@@ -3,14 +3,12 @@
 Each probe first shows that it does harm where nothing stops it, so that it cannot pass by being broken.
 Run as a program (see hostile_server) this file is the server that was taken over."""
 
-import fcntl
 import io
 import json
 import os
 import random
 import resource
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -18,72 +16,10 @@ import tarfile
 import threading
 import time
 
-FAKE = "fakefakefake0000"
+from hostile_envd import (END_OF_STREAM, STARTED, answer_stream, answer_whole, chunk, data, ended, entry, envelope, field,
+                          forever, gap, hostile_fixture, server_main, varint)
 
 # --- the hostile server ------------------------------------------------------------------------------------
-
-
-def varint(n):
-    n &= (1 << 64) - 1
-    out = b""
-    while n > 127:
-        out, n = out + bytes([n & 127 | 128]), n >> 7
-    return out + bytes([n])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def envelope(body, flag=0, length=None):
-    return struct.pack(">BI", flag, len(body) if length is None else length) + body
-
-
-def event(number, body):
-    return envelope(field(1, field(number, body)))
-
-
-STARTED = event(1, field(1, 5) + field(1000, "p1"))
-END_OF_STREAM = envelope(b"{}", 2)
-
-
-def data(text):
-    return event(2, field(1, text))
-
-
-def ended(code, exited=1, more=b""):
-    return event(3, field(1, (code << 1) ^ (code >> 63)) + field(2, exited) + field(3, "exit") + more)
-
-
-def gap(stream, n):
-    return event(1000, field(1, stream) + field(2, n))
-
-
-def entry(name, path, size=5, mode=0o644, kind=1, word="file"):
-    return (field(1, name) + field(2, kind) + field(3, path) + field(4, size) + field(5, mode) + field(7, "\x1b[31mo")
-            + field(8, "g\n") + field(1000, word) + field(1001, mode))
-
-
-def chunk(body):
-    return b"%x\r\n" % len(body) + body + b"\r\n"
-
-
-def forever(send, body):
-    while True:
-        send(body)
-
-
-def answer_stream(send, kind, *parts):
-    send(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\nTransfer-Encoding: chunked\r\n\r\n")
-    for part in parts:
-        send(chunk(part))
-
-
-def answer_whole(send, kind, body, status=b"200 OK"):
-    send(b"HTTP/1.1 " + status + b"\r\nContent-Type: " + kind + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
 def hostile(mode, path, kind, send):
@@ -162,51 +98,12 @@ def hostile(mode, path, kind, send):
         forever(send, chunk(envelope(field(2, field(1, "../\x1b[31mx\n") + field(2, 1))) * 500))
 
 
-def serve(mode, c):
-    got = b""
-    try:
-        while b"\r\n\r\n" not in got:
-            more = c.recv(65536)
-            if not more:
-                return
-            got += more
-        head = got.split(b"\r\n\r\n")[0].split(b"\r\n")
-        kind = next((x.split(b":", 1)[1].strip() for x in head if x.lower().startswith(b"content-type:")), b"x/x")
-        hostile(mode, head[0].split()[1].decode(), kind, c.sendall)
-    except OSError:
-        pass
-    finally:
-        c.close()
-
-
-def server_main(home, mode, like):
-    """Take the place of pid 1 of a sandbox: the state of a real one, with this process as its pid 1."""
-    from pathlib import Path
-    sandboxes = Path(home) / "local/sandboxes"
-    folder = sandboxes / FAKE
-    folder.mkdir(mode=0o711)
-    start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    state = json.loads((sandboxes / like / "state.json").read_text())
-    state.update(id=FAKE, name="fake", pid=os.getpid(), start=start, pidNs=os.stat("/proc/self/ns/pid").st_ino,
-                 uid=os.getuid(), ids="single", slot=0)
-    entry_file = Path(home) / "ledger" / f"{FAKE}.json"
-    note = json.loads((Path(home) / "ledger" / f"{like}.json").read_text())
-    note.update(key=FAKE, id=FAKE, name="fake")
-    lock = open(folder / "lock", "w")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    s = socket.socket(socket.AF_UNIX)
-    s.bind(str(folder / "s"))
-    s.listen(50)
-    for file, text in [(folder / "state.json", state), (entry_file, note)]:
-        with open(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-            f.write(json.dumps(text))
-    print("ready", flush=True)
-    while True:
-        threading.Thread(target=serve, args=(mode, s.accept()[0]), daemon=True).start()
+def answer(mode, path, kind, conn):
+    hostile(mode, path, kind, conn.sendall)
 
 
 if __name__ == "__main__":
-    server_main(*sys.argv[1:])
+    server_main(*sys.argv[1:], answerer=answer)
 
 import pytest  # noqa: E402
 
@@ -218,22 +115,7 @@ USERS = ["user", "root"]
 @pytest.fixture
 def hostile_server(abx):
     """hostile_server(mode): a sandbox named FAKE whose server was taken over."""
-    started = []
-    like = abx.create()
-
-    def start(mode):
-        p = subprocess.Popen([sys.executable, __file__, str(abx.home), mode, like], stdout=subprocess.PIPE)
-        started.append(p)
-        assert p.stdout.readline() == b"ready\n"
-        return FAKE
-
-    yield start
-    for p in started:
-        p.kill()
-        p.wait()
-        p.stdout.close()
-    for name in ["local/sandboxes/" + FAKE, f"ledger/{FAKE}.json"]:
-        subprocess.run(["rm", "-rf", str(abx.home / name)], check=True)
+    yield from hostile_fixture(abx, __file__)
 
 
 def bounded(abx, *args, mib=128, **more):
@@ -405,8 +287,8 @@ def test_an_archive_keeps_no_power(abx):
 def test_an_archive_of_folders_without_end(abx):
     box = abx.create()
     blob = archive([("./d", tarfile.DIRTYPE, "", {})])[:512]
-    abx.ok("exec", box, "--", "sh", "-c", "mkdir /work/d; head -c 512 > /work/one; for i in 1 2 3 4 5 6 7 8 9 10; do"
-           " cat /work/one; done > /work/ten; for i in 1 2 3 4 5 6 7 8 9 10; do cat /work/ten; done > /work/evil.tar",
+    abx.ok("exec", box, "--", "sh", "-c", "mkdir /work/d; head -c 512 > /work/evil.tar; for i in 1 2 3 4; do"
+           " for j in 1 2 3 4 5 6 7 8 9 10; do cat /work/evil.tar; done > /work/ten; mv /work/ten /work/evil.tar; done",
            input=blob)
     replace_tar(abx, box, "while cat /work/evil.tar; do :; done")
     r = bounded(abx, "cp", f"{box}:/work/d", "got", mib=256, timeout=LIMIT * 10)

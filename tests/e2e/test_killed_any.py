@@ -1,0 +1,105 @@
+"""kill -9 of whichever process has a part in a command, at random moments: the command, pid 1, the remover, what maps
+ids, what runs inside. Nobody waits for ever, who waited is told, and what is left over is cleared by the next command
+or by gc."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from harness import ROOT, command_of, count, descendants, mounts_of, reap, status, wait_for
+
+TIMES = count(2, 40)
+NAME = "box"
+
+# words, and whether they want a sandbox that lives
+COMMANDS = {
+    "run": (["run", "--", "sh", "-c", "sleep 0.05; echo done"], False),
+    "run-range": (["run", "-O", "ids=range", "--", "sleep", "0.05"], False),
+    "create": (["create", "--name", "other"], False),
+    "exec": (["exec", NAME, "--", "sh", "-c", "sleep 0.05; echo done"], True),
+    "exec-d": (["exec", "-d", NAME, "--", "sleep", "1000"], True),
+    "cp-in": (["cp", "tree", f"{NAME}:/work/in"], True),
+    "cp-out": (["cp", f"{NAME}:/usr/share/doc/bash", "out"], True),
+    "cp-file": (["cp", f"{NAME}:/bin/bash", "bash"], True),
+    "cp-between": (["cp", f"{NAME}:/bin/bash", f"{NAME}:/work/b"], True),
+    "sync": (["sync", "tree", f"{NAME}:/work/sync"], True),
+    "pause": (["pause", NAME], True),
+    "resume": (["resume", NAME], True),
+    "kill": (["kill", NAME], True),
+    "logs": (["logs", "-f", NAME], True),
+}
+
+
+def fill(folder):
+    (folder / "tree").mkdir()
+    for i in range(40):
+        (folder / "tree" / f"f{i}").write_bytes(os.urandom(20000))
+
+
+def is_ours(pid):
+    return command_of(pid).split(b"\0")[0].endswith(b"abx")
+
+
+def cgroups_of(box):
+    found = []
+    for top, folders, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(top, x) for x in folders if box in x]
+    return found
+
+
+def clear(abx, boxes):
+    wait_for(lambda: not abx.left(), "all processes are gone")
+    abx.ok("gc")
+    wait_for(lambda: not abx.sandboxes() and not abx.trash(), "all folders are gone")
+    assert abx.ledger() == [] and mounts_of(abx.home) == []
+    assert [line for line in open("/proc/net/unix") if str(abx.home) in line] == []
+    for box in boxes:
+        wait_for(lambda: cgroups_of(box) == [], "its groups are gone")
+    if ROOT and os.path.isdir("/run/abx/slots"):
+        held = []
+        for name in os.listdir("/run/abx/slots"):
+            try:
+                held += [name] if str(abx.home) in os.readlink(f"/run/abx/slots/{name}") else []
+            except OSError:
+                pass
+        assert held == []
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_any_process_killed(abx, spawn, name):
+    words, needs_box = COMMANDS[name]
+    dice = random.Random(name)
+    fill(abx.work)
+    boxes = []
+    for _ in range(TIMES):
+        if needs_box and (not boxes or abx("exec", NAME, "--", "true").code != 0):
+            abx("kill", NAME)
+            boxes.append(abx.create("--name", NAME))
+            abx.ok("exec", "-d", NAME, "--", "sleep", "1000")
+        if name == "resume":
+            abx("pause", NAME)
+        p = spawn(abx, *words)
+        time.sleep(dice.random() * 0.05)
+        victims = [x for x in descendants() if x not in abx.before and status(x).get("State", "Z")[0] != "Z"]
+        victim = dice.choice(victims) if victims else p.pid
+        ours = is_ours(victim)
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            ours = False
+        if name == "logs":  # it follows for ever, unless what it follows has an end
+            time.sleep(0.02)
+            if p.poll() is None and victim != p.pid and not ours:
+                p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)  # an exception here is a client that hangs
+        if p.returncode > 0 and ours and victim != p.pid and name != "logs":
+            assert b"error: " in err, (name, p.returncode, err)
+        reap({p.pid})
+        abx("resume", NAME) if needs_box else None
+        for other in ("other",):
+            abx("kill", other)
+    abx.ok("kill", "--all", "-y")
+    clear(abx, boxes)

@@ -345,6 +345,17 @@ def test_a_secret_is_in_no_command_line(abx):
     p.stderr.close()
 
 
+def waits(pid):
+    """Whether it has its loop, as far as one may look."""
+    fds = f"/proc/{pid}/fd"
+    if not os.path.isdir(fds) or not (ROOT or os.access(fds, os.R_OK)):
+        return _stopped(pid)
+    try:
+        return any("eventpoll" in os.readlink(f"{fds}/{n}") for n in os.listdir(fds))
+    except FileNotFoundError:  # one was closed between the two looks
+        return False
+
+
 def crash(abx, *args, env=None):
     """Whether a core was written when it got SIGSEGV while it waited for input."""
     r, w = os.pipe()
@@ -354,9 +365,7 @@ def crash(abx, *args, env=None):
         os.dup2(r, 0)
         os.chdir(abx.work)
         os.execve(ABX, [ABX, *args], abx.environment(env))
-    fds = f"/proc/{pid}/fd"
-    wait_for(lambda: any("eventpoll" in os.readlink(f"{fds}/{n}") for n in os.listdir(fds)) if os.path.isdir(fds) and (
-        ROOT or os.access(fds, os.R_OK)) else _stopped(pid))
+    wait_for(lambda: waits(pid))
     os.kill(pid, signal.SIGSEGV)
     status = os.waitpid(pid, 0)[1]
     os.close(r)

@@ -36,12 +36,11 @@ ENDLESS = {
     "output": ["cat", "exec", "exec --json", "logs", "shell"], "trailers": [],
     "stat-file:endless file": COPIES, "stat-file:slow file": COPIES, "stat-file:message of 4 GiB": ["cp out", "cp contents"],
     "stat-dir:output": COPIES, "stat-dir:tar zeros": COPIES, "stat-dir:tar attributes": COPIES, "stat-dir:tar name": COPIES,
-    "stat-dir:tar folders": ["cp -"],
 }
 MODES = [x for x in ANSWERS if not x.startswith("tar ") and x != "silent"] + [
     f"stat-file:{x}" for x in ("short file", "long file", "endless file", "slow file", "gzip of zeros", "location of a file",
                                "message of 4 GiB", "html", "huge length")] + [
-    f"stat-dir:{x}" for x in ("tar zeros", "tar attributes", "tar name", "tar folders", "tar names", "tar garbage",
+    f"stat-dir:{x}" for x in ("tar zeros", "tar attributes", "tar name", "tar names", "tar garbage",
                               "message of 4 GiB", "after the end", "output", "html")]
 
 

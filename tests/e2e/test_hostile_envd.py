@@ -55,6 +55,7 @@ class Run:
     def __init__(self, abx, words):
         self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         endless = words[0] in ("exec", "shell", "logs") or words[:2] == ["files", "cat"] or words[-1] == "-"
+        self.mib = 0
         self.p = abx.start(*words, stdout=subprocess.DEVNULL if endless else self.out, stderr=self.err)
 
     def wait(self, seconds=LIMIT):
@@ -63,13 +64,22 @@ class Run:
             return True
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            pid, state, usage = os.wait4(self.p.pid, os.WNOHANG)
+            self.look()
+            pid, state = os.waitpid(self.p.pid, os.WNOHANG)
             if pid:
                 self.p.returncode = self.code = os.waitstatus_to_exitcode(state)
-                self.mib = usage.ru_maxrss / 1024
                 return True
             time.sleep(0.002)
         return False
+
+    def look(self):
+        """Its peak of memory; what wait4 tells begins with that of the process that started it."""
+        try:
+            with open(f"/proc/{self.p.pid}/status") as f:
+                peak = next((x for x in f if x.startswith("VmHWM:")), "VmHWM: 0")
+        except ProcessLookupError:
+            return
+        self.mib = max(self.mib, int(peak.split()[1]) / 1024)
 
     def said(self):
         texts = []

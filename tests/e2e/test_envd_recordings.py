@@ -171,6 +171,11 @@ def judge(where, found):
     return None
 
 
+# Where the changes that a watcher sees, and their order, hang on how quickly two requests follow each other: a replay
+# that differs is made again.
+RACES = {"watch-js"}
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_replay(file, replays):
     results = {}
@@ -178,6 +183,10 @@ def test_replay(file, replays):
         results.update(part.result())
     print(f"{file}: {len(results)} replayed, {sum(not r for r in results.values())} equal")
     wrong = [text for text in (judge(*item) for item in results.items()) if text]
+    for _ in range(2 if file in RACES else 0):
+        if wrong:
+            again = {k: v for part in PARTS.get(file, [(1, 10000)]) for k, v in Part(file, *part).run().items()}
+            wrong = [text for text in (judge(*item) for item in again.items()) if text]
     assert not wrong, "\n".join(wrong)
 
 

@@ -196,6 +196,7 @@ static void walk_begin(abx__guard *g, uint64_t free)
     g->walk = abx__walk_new(g->layer_fd);
     g->walk_free = free;
     g->walk_wrote = 0;
+    g->put = 0;
 }
 
 static void walk_on(abx__guard *g, size_t n)
@@ -305,15 +306,20 @@ void abx__guard_started(abx_envd *e)
     ABX_CHECK(uv_timer_start(&g->timer, on_tick, first, 0) == 0);
 }
 
-int abx__guard_may_write(abx_envd *e)
+int abx__guard_may_write(abx_envd *e, uint64_t wrote)
 {
     abx__guard *g = &e->guard;
     if (!e->is_init || g->disk_is_memory)
         return 0;
     room r = look_for_room(g);
+    g->put += wrote;
     if (r.full)
         return -1;
-    if (!g->disk_limit || (g->known && g->known_bytes + lost(g, r.bytes) <= g->disk_limit))
+    if (!g->disk_limit)
+        return 0;
+    /* Others on the same file system may have given back more than was written here. */
+    uint64_t more = lost(g, r.bytes) > g->put ? lost(g, r.bytes) : g->put;
+    if (g->known && g->known_bytes + more <= g->disk_limit)
         return 0;
     walk_begin(g, r.bytes);
     walk_on(g, WALK_AT_ONCE);

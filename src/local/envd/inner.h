@@ -96,6 +96,7 @@ typedef struct abx__guard {
     uint64_t walk_free, walked_ms;
     uint64_t wrote,
         walk_wrote; /* by processes, since the walk that ended began, and since the new one did */
+    uint64_t put;   /* by uploads, since the last walk began */
     abx__usage writers; /* at the last look */
     bool has_writers;
 } abx__guard;

@@ -140,6 +140,7 @@ typedef struct upload {
     char *aside; /* what is written until all is there; NULL: the file itself */
     int64_t want, size;
     int64_t looked_at; /* the size at which to look for room again */
+    int64_t asked_at;  /* the size when that was done last */
     bool has_modified;
     struct timespec modified;
     abx_e2b_meta *meta;
@@ -316,8 +317,10 @@ void *abx__put_open(void *data, const char *path, const abx_e2b_put_options *o, 
 /* Each MiB: is there still room by the sandbox's limit, or the host's? */
 static bool may_go_on(upload *u)
 {
+    uint64_t wrote = (uint64_t)(u->size - u->asked_at);
+    u->asked_at = u->size;
     u->looked_at = u->size + (1 << 20);
-    return abx__guard_may_write(u->envd) == 0;
+    return abx__guard_may_write(u->envd, wrote) == 0;
 }
 
 int abx__put_write(void *file, const uint8_t *bytes, size_t n)

@@ -387,7 +387,8 @@ def test_output_that_nobody_reads(abx, spawn):
     p = spawn(abx, "exec", box, "--", "sh", "-c", FLOOD + " # flood-4711")
     job = abx.ok("exec", "-d", box, "--", "cat", "/dev/zero").text.strip()
     wait_for(lambda: len(select_bytes(p)) > 0, "output")
-    wait_for(lambda: "no longer kept" in abx("logs", box, job, stdout=subprocess.DEVNULL).errors, "a flood", LIMIT)
+    wait_for(lambda: "no longer kept" in abx("logs", box, job, stdout=subprocess.DEVNULL, timeout=LIMIT * 6).errors,
+             "a flood", LIMIT * 6)
     for one in (p.pid, pid):
         assert int(status(one)["VmHWM"].split()[0]) < 128 * 1024
     assert abx.sh(box, "echo alive", code=0).text == "alive\n"

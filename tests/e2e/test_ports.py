@@ -273,7 +273,7 @@ def test_paused(abx):
         assert s.recv(10) == b"x"
         abx.ok("pause", a)
         s.sendall(b"y")
-        with f.connect() as t, pytest.raises(OSError):
+        with pytest.raises(OSError), f.connect() as t:
             if t.recv(10) == b"":
                 raise ConnectionResetError
         abx.ok("resume", a)

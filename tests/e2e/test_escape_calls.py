@@ -129,7 +129,7 @@ def test_pid1_list(shared, cell, name):
 
 @pytest.mark.parametrize("name", list(PID1_WRITES))
 def test_pid1_write(shared, cell, name):
-    proven("pid1-write", name, PID1_WRITES[name], grants=["openat", "write"])
+    proven("pid1-write", name, PID1_WRITES[name])
     refused(shared, cell, "pid1-write", name, PID1_WRITES[name])
 
 

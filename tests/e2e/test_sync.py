@@ -12,7 +12,7 @@ from harness import count, wait_for
 
 
 def tree(top):
-    """path -> kind or content of everything below a folder of this machine."""
+    """path -> kind or content of everything below a folder of this machine, even while it changes."""
     found = {}
     for folder, folders, files in os.walk(top):
         for name in folders + files:
@@ -23,8 +23,11 @@ def tree(top):
             elif os.path.isdir(path):
                 found[rel] = "dir"
             else:
-                with open(path, "rb") as f:
-                    found[rel] = f.read()
+                try:
+                    with open(path, "rb") as f:
+                        found[rel] = f.read()
+                except FileNotFoundError:
+                    pass  # a part that got its name since
     return found
 
 

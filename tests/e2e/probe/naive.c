@@ -90,6 +90,7 @@ void enter_naive(const char *at)
     if (init > 0)
         _exit(code_of(init));
     need(prctl(PR_SET_PDEATHSIG, SIGKILL), "prctl");
+    need(setsid(), "setsid"); /* a scheduling group of its own: the first of a machine has none */
     need(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), "mount");
     need(mount("proc", "/proc", "proc", 0, NULL), "/proc");
     if (at)

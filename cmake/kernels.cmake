@@ -1,10 +1,15 @@
-# cmake -DDIR= -DOUT= -P: the kernels of src/local/kernels as byte arrays in one header.
+# cmake -DDIR= -DOUT= -P: the kernels of src/local/kernels as byte arrays in one header. A kernel of several files is all of
+# them, one after the other.
 set(text "/* made from src/local/kernels: cmake/kernels.cmake */\n")
-foreach(pair python=python.py node=node.js bash=bash.sh)
-    string(REPLACE "=" ";" pair ${pair})
-    list(GET pair 0 name)
-    list(GET pair 1 file)
-    file(READ ${DIR}/${file} hex HEX)
+set(python python_channel.py python_results.py python_cell.py python_start.py)
+set(node node.js)
+set(bash bash.sh)
+foreach(name python node bash)
+    set(hex "")
+    foreach(file IN LISTS ${name})
+        file(READ ${DIR}/${file} part HEX)
+        string(APPEND hex "${part}")
+    endforeach()
     string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
     string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)"
         "\\1\n" bytes "${bytes}")

@@ -1,6 +1,6 @@
 // The JavaScript kernel of a sandbox: runs cells with kept state in node's main context, by the mode that the engine
 // has for consoles: names may be declared again, and await stands at the top level. What descriptor 3 speaks is told
-// in python.py. `load` is an import() that works, given by whoever evaluates this.
+// in python_channel.py. `load` is an import() that works, given by whoever evaluates this.
 /* global load */
 "use strict";
 const fs = require("fs");

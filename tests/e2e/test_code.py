@@ -248,9 +248,11 @@ def test_bundles_and_broken_methods(run):
             "    return {'text/plain': 'p', 'application/x-mine': {'k': 1}}\n"
             "class X:\n  def _repr_html_(self): raise ValueError('no html')\n  def __repr__(self): return 'x'\n"
             "class Any:\n  def __getattr__(self, name): return lambda *a, **k: 'any'\n"
-            "display(X()); display(Any()); display({'text/html': 'raw'}, raw=True); B()")
+            "class No:\n  def __getattr__(self, name): raise RuntimeError(name)\n  def __repr__(self): return 'no'\n"
+            "display(X()); display(Any()); display(No()); display({'text/html': 'raw'}, raw=True); B()")
     lines = events(run, code)
-    x, any_, raw, main = of_type(lines, "result")
+    x, any_, no, raw, main = of_type(lines, "result")
+    assert no["text"] == "no" and "html" not in no
     assert x["text"] == "x" and "html" not in x and "html" not in any_ and raw["html"] == "raw"
     assert main["text"] == "p" and main["extra"] == {"application/x-mine": {"k": 1}}
     assert "no html" in "".join(line["text"] for line in of_type(lines, "stderr"))
@@ -426,7 +428,7 @@ def test_a_second_interrupt_ends_the_kernel(shared, box, run, spawn):
 
 def test_a_client_that_goes_away_interrupts(shared, box, run, spawn):
     run("state = 'here'", code=0)
-    p = started(spawn, shared, box, "print('go')\nimport time\ntry:\n  time.sleep(1000)\n"
+    p = started(spawn, shared, box, "import time\ntry:\n  print('go')\n  time.sleep(1000)\n"
                 "finally:\n  open('/tmp/interrupted', 'w')")
     p.kill()
     p.wait(20)

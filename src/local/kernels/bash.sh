@@ -33,8 +33,8 @@ __abx_begin() {
 }
 __abx_done() {
     __abx_last=$?
-    local __abx_i
-    for __abx_i in "${!__abx_names[@]}"; do
+    local -i __abx_i=${#__abx_names[@]}
+    while ((__abx_i-- > 0)); do # backwards: of a name that came twice the first value is the old one
         if [[ ${__abx_values[__abx_i]} ]]; then
             export "${__abx_names[__abx_i]}=${__abx_values[__abx_i]#=}"
         else

@@ -217,7 +217,7 @@ def set_env(pairs):
     old = {}
     for pair in pairs:
         name, _, value = pair.partition(b"=")
-        old[name] = os.environb.get(name)
+        old.setdefault(name, os.environb.get(name))
         os.environb[name] = value
     return old
 

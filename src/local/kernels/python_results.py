@@ -103,9 +103,13 @@ def attempt(bundle, mime, make):
 
 
 def has_method(value, name):
-    if isinstance(value, type) or not callable(getattr(value, name, None)):
+    """Not so where any name is answered, or the question fails."""
+    if isinstance(value, type):
         return False
-    return not hasattr(value, "_abx_no_object_has_this_")
+    try:
+        return callable(getattr(value, name, None)) and not hasattr(value, "_abx_no_object_has_this_")
+    except Exception:
+        return False
 
 
 def bundle_of(value):

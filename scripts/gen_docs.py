@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/operations.md and docs/errors.md from the tables. Run it after a change of a table; tests/checks/tables.py
+"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md. Run it after a change of a table; tests/checks/tables.py
 compares."""
 
 import itertools
@@ -114,12 +114,85 @@ def errors(t):
         )
 
 
+EPP_BEGIN, EPP_END = "<!-- methods -->\n", "<!-- end of methods -->\n"
+
+
+def epp_examples():
+    """Method → lines of its exchange, as a program sends them."""
+    found, name = {}, None
+    for line in (tables.ROOT / "docs/providers/epp-examples.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("== "):
+            name = line[3:].strip()
+            found[name] = []
+        elif line[:2] in ("> ", "< "):
+            found[name].append(line[:2] + '{"jsonrpc":"2.0",' + line[3:])
+    return found
+
+
+def epp_events(t, op):
+    """Name of the notification, and what it holds, of each event and channel of an operation."""
+    group = op.method.split(".")[0]
+    events = [e for e in t.events if e.op == op.id]
+    channels = [e for e in events if e.name in ("stdout", "stderr", "pty", "body")]
+    for e in events:
+        if e in channels:
+            if group == "code":
+                yield f'code.event, kind "{e.name}"', "bytes"
+            elif len(channels) > 1:
+                yield f'{group}.output, channel "{e.name}"', "bytes"
+            else:
+                yield f"{group}.output", "bytes"
+        elif group in ("process", "pty"):
+            yield f"{group}.{e.name}", e.text.replace("{stream, ", "{channel, ")
+        elif e.name == "change":
+            yield "fs.event", e.text
+        elif op.method == "code.run" and e.name == "end":
+            continue
+        else:
+            yield f'{group}.event, kind "{e.name}"', e.text
+
+
+def epp_method(t, op, example):
+    yield f"### {op.method}"
+    yield f"{op.summary}. Feature `{next(f.name for f in t.features if f.id == op.feature)}`; {STYLES[op.style]}."
+    yield ""
+    params = [p for p in t.params if p.op == op.id and p.name not in ("reuse", "tied")]
+    if params:
+        yield from table(
+            ["parameter", "type", "needed", "meaning"],
+            [(f"`{p.name}`", TYPES[p.type], "yes" if p.presence == "REQUIRED" else "", p.text) for p in params],
+        )
+    events = list(epp_events(t, op))
+    if events:
+        yield from table(["notification", "holds besides `stream`"], [(f"`{n}`", text) for n, text in events])
+    results = [r for r in t.results if r.op == op.id]
+    if results:
+        yield from table(
+            ["result", "type", "meaning"], [(f"`{r.name}`", TYPES[r.type], r.text) for r in results]
+        )
+    yield "```epp"
+    yield from example
+    yield "```"
+    yield ""
+
+
+def epp(t):
+    """docs/providers/epp.md with its part about the methods written anew."""
+    text = (tables.ROOT / "docs/providers/epp.md").read_text(encoding="utf-8")
+    head, rest = text.split(EPP_BEGIN)
+    tail = rest.split(EPP_END)[1]
+    examples = epp_examples()
+    lines = [line for op in t.ops for line in epp_method(t, op, examples[op.method])]
+    return head + EPP_BEGIN + "\n" + "\n".join(lines) + EPP_END + tail
+
+
 def pages():
     """Path below the checkout → text, of every page that is made from tables."""
     t = tables.load()
     return {
         "docs/operations.md": "\n".join(operations(t)).rstrip("\n") + "\n",
         "docs/errors.md": "\n".join(errors(t)).rstrip("\n") + "\n",
+        "docs/providers/epp.md": epp(t),
     }
 
 

@@ -8,14 +8,20 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "host/plugin.h"
 #include "ops/call.h"
 
 /* What a provider is opened with. All borrowed; valid until close's cb. */
 typedef struct abx_connection {
     uv_loop_t *loop;
-    const char *provider; /* id */
-    const char *home;     /* the home of all state */
-    yyjson_val *options;  /* object of the provider's own options */
+    const char *provider;     /* id */
+    const char *home;         /* the home of all state */
+    const abx_plugin *plugin; /* what is run; NULL: builtin */
+    yyjson_val
+        *options; /* object of the provider's own options: checked, of the types that it declares */
+    /* Names of what is secret among options and common keys ("token", "apiKey"), NULL at the end; or NULL. */
+    const char *const *secret_keys;
+    /* Common keys: of a plugin only those that the user lets it see. */
     const char *api_key, *api_url, *domain, *access_key_id, *access_key_secret; /* or NULL */
     bool may_fork;    /* see local/local.h */
     const char *self; /* command line that starts this program again, or NULL */

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import tables  # noqa: E402
 
 SUITE = ROOT / "tests/conformance"
-PAGE = (ROOT / "docs/conformance.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/providers/conformance.md").read_text(encoding="utf-8")
 DOORS = {"cli"}
 CHANNELS = {"stdout", "stderr", "pty", "body"}
 STEPS = {
@@ -126,7 +126,7 @@ def check_case(where, case, group, ops, features):
     used = set()
     check_steps(where, case.get("steps", []) + case.get("cleanup", []), ops, used)
     needs = set(case.get("needs", []))
-    for word in sorted(needs - features):
+    for word in sorted(needs - features - {"flow"}):
         problems.append(f"{where}: there is no feature '{word}'")
     asked = {ops[u].feature_name for u in used if u in ops} - {"sandbox"}
     for word in sorted(asked - needs):
@@ -141,7 +141,7 @@ def main():
     for op in t.ops:
         op.feature_name = names[op.feature]
     suite = json.loads((SUITE / "suite.json").read_text(encoding="utf-8"))
-    check_members("suite.json", suite, {"version", "groups", "withoutSandbox", "uncovered"})
+    check_members("suite.json", suite, {"version", "groups", "withoutSandbox", "optional", "uncovered"})
     groups = [g["name"] for g in suite["groups"]]
     seen, used = set(), set()
     for path in sorted((SUITE / "cases").glob("*.json")):
@@ -155,16 +155,20 @@ def main():
             used |= check_case(where, case, data["group"], ops, set(names.values()))
     for group in suite["groups"]:
         line = f"| `{group['name']}` | {group['about']} |"
-        expect(line in PAGE, "docs/conformance.md", f"the line '{line}' is missing")
+        expect(line in PAGE, "docs/providers/conformance.md", f"the line '{line}' is missing")
     with_sandbox = {p.op for p in t.params if p.name == "sandboxId" and p.presence == "REQUIRED"}
     without = {op.method for op in t.ops if op.id not in with_sandbox}
     expect(without == set(suite["withoutSandbox"]), "suite.json", f"'withoutSandbox' must be {sorted(without)}")
+    optional = {(op.method, p.name) for op in t.ops for p in t.params if p.op == op.id and p.presence == "OPTIONAL"}
+    for method, names_of in suite["optional"].items():
+        for name in names_of:
+            expect((method, name) in optional, "suite.json", f"{method} has no optional '{name}'")
     for method in sorted(set(ops) - used):
         expect(len(suite["uncovered"].get(method, "")) > 10, "suite.json", f"no case uses {method}")
     for method in suite["uncovered"]:
         expect(method in ops and method not in used, "suite.json", f"{method} needs no excuse")
     for rule in sorted(RULES | EXPECTED | MADE | set(STEPS)):
-        expect(f"`{rule}`" in PAGE or f'"{rule}"' in PAGE, "docs/conformance.md", f"'{rule}' is not explained")
+        expect(f"`{rule}`" in PAGE or f'"{rule}"' in PAGE, "docs/providers/conformance.md", f"'{rule}' is not explained")
     if problems:
         print("\n".join(problems))
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-"""The conformance suite's cases for any door: docs/conformance.md is what this does. A door makes calls:
+"""The conformance suite's cases for any door: docs/providers/conformance.md is what this does. A door makes calls:
 
     door.start(method, params, input, ends, deadline_ms, paused) -> Call
 
@@ -27,6 +27,10 @@ LIMIT_S, EVENTUALLY_S, AGAIN_S, LIFE_MS = 60, 30, 0.05, 900000
 
 class Failed(Exception):
     """A step that is not as the case says."""
+
+
+class NotApplicable(Failed):
+    """The provider has not what the case is about: a parameter that it is free not to have."""
 
 
 class Stopped(Exception):
@@ -276,7 +280,7 @@ class Trial:
     def __init__(self, door, suite, case, shared):
         """shared: gives the id of a sandbox that cases share."""
         self.door, self.case = door, case
-        self.without = set(suite["withoutSandbox"])
+        self.without, self.optional = set(suite["withoutSandbox"]), suite["optional"]
         self.calls, self.named, self.made = [], {}, []
         self.sandbox = None
         self.shared = shared
@@ -284,12 +288,13 @@ class Trial:
         self.stop = threading.Event()
         unique = secrets.choice(string.ascii_lowercase) + "".join(
             secrets.choice(string.ascii_lowercase + string.digits) for _ in range(9))
-        self.variables = {"unique": unique, "dir": f"/tmp/{case['name']}-{unique}"}
+        self.variables = {"unique": unique}
 
     def run(self):
-        """Raises Failed."""
+        """Raises Failed; NotApplicable when the provider refused a parameter that it need not have."""
         try:
             self.take_sandbox()
+            self.find_home()
             self.run_steps(self.case["steps"], self.variables)
         finally:
             self.clean_up()
@@ -304,9 +309,34 @@ class Trial:
             call = self.call("sandbox.create", {"timeoutMs": LIFE_MS, **fill(own, self.variables)}, None)
             self.wait(call, lambda: call.ended)
             if call.error:
+                self.look_for_refusal(call)
                 raise Failed(f"no sandbox could be made: {call.error}")
             self.sandbox = call.result["id"]
         self.variables["sandbox"] = self.sandbox
+
+    def find_home(self):
+        """Where the case's files go: below the home of the sandbox's user, which is asked of the sandbox, once."""
+        text = json.dumps(self.case)
+        if not self.sandbox or "{{home}}" not in text and "{{dir}}" not in text:
+            return
+        known = self.door.__dict__.setdefault("homes", {})
+        if self.sandbox not in known:
+            call = self.call("fs.stat", {"path": "."}, None)
+            self.wait(call, lambda: call.ended)
+            if call.error:
+                call = self.call("process.start", {"cmd": ["sh", "-c", 'cd && printf %s "$PWD"']}, None)
+                self.wait(call, lambda: call.ended)
+            path = (call.result or {}).get("path") or bytes(call.channels.get("stdout", b"")).decode()
+            if not path.startswith("/"):
+                raise Failed(f"no absolute path of the home could be learned: {call.error or path}")
+            known[self.sandbox] = path
+        home = self.variables["home"] = known[self.sandbox]
+        self.variables["dir"] = f"{home.rstrip('/')}/{self.case['name']}-{self.variables['unique']}"
+
+    def look_for_refusal(self, call):
+        refused = [name for name in self.optional.get(call.method, []) if name in call.params]
+        if call.ended and (call.error or {}).get("code") == "E8004" and refused:
+            raise NotApplicable(f"the provider has no '{refused[0]}' in {call.method}")
 
     def clean_up(self):
         for call in self.calls:
@@ -330,7 +360,7 @@ class Trial:
         if method not in self.without and self.sandbox and "sandboxId" not in params:
             params["sandboxId"] = self.sandbox
         call = self.door.start(method, params, data, ends, deadline_ms, paused)
-        call.method = method
+        call.method, call.params = method, params
         self.calls.append(call)
         return call
 
@@ -356,7 +386,11 @@ class Trial:
             try:
                 filled = fill({k: v for k, v in step.items() if k not in nested}, variables)
                 getattr(self, "do_" + kind)({**step, **filled}, variables)
+            except NotApplicable:
+                raise
             except Failed as e:
+                for call in list(self.calls):
+                    self.look_for_refusal(call)
                 raise Failed(f"step {number} ({kind} {step[kind]!s:.40}): {e}") from None
 
     def do_call(self, step, variables):
@@ -368,6 +402,7 @@ class Trial:
             why = end_misfit(call, step.get("expect", {}))
             if not why:
                 break
+            self.look_for_refusal(call)
             if not step.get("eventually") or time.monotonic() > until or self.stop.is_set():
                 raise Failed(why)
             time.sleep(AGAIN_S)

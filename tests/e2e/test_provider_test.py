@@ -28,7 +28,7 @@ def test_every_case_passes_on_local(abx, tmp_path):
 def test_filters_and_formats(shared):
     groups = {c["group"] for c in shared.ok("provider", "test", "local", "--dry-run", "--json").json["cases"]}
     assert {"lifecycle", "process", "files", "pty"} <= groups
-    names = shared.ok("provider", "test", "local", "--dry-run", "-o", "name", "--group", "errors").text.split()
+    names = shared.ok("provider", "test", "local", "--dry-run", "-o", "name", "--only", "errors").text.split()
     assert names and all(n.startswith("errors.") for n in names)
     one = shared.ok("provider", "test", "local", "--case", names[0], "-o", "wide")
     assert names[0] in one.text and "1 passed, 0 failed, 0 not applicable; score 100%" in one.text
@@ -41,7 +41,7 @@ def test_filters_and_formats(shared):
 def test_what_cannot_be_tested_says_so(shared):
     assert shared("provider", "test", "nope", "--json", code=3).error["code"] == "E3004"
     assert shared("provider", "test", "alicloud-express", "--json", code=4).error["code"] == "E2001"
-    r = shared("provider", "test", "local", "--group", "procces", code=2)
+    r = shared("provider", "test", "local", "--only", "procces", code=2)
     assert "there is no group 'procces'" in r.errors and "did you mean 'process'" in r.errors
     r = shared("provider", "test", "local", "--case", "process.argv-exakt", code=2)
     assert "did you mean 'process.argv-exact'" in r.errors
@@ -51,19 +51,23 @@ def test_what_cannot_be_tested_says_so(shared):
 def test_failures_are_counted_and_told(abx, tmp_path):
     """Where no sandbox can be made, every case fails."""
     junit = tmp_path / "cases.xml"
-    r = subprocess.run([HELPERS / "deny_userns", "filter", ABX, "provider", "test", "local", "--group", "pty", "--json",
+    r = subprocess.run([HELPERS / "deny_userns", "filter", ABX, "provider", "test", "local", "--only", "pty", "--json",
                         "--junit", junit], env=abx.environment(), stdin=subprocess.DEVNULL,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     report = json.loads(r.stdout)
     assert r.returncode == 1 and report["score"] == 0
     assert report["summary"]["failed"] == len(report["cases"]) > 0 and report["summary"]["passed"] == 0
     assert all(c["outcome"] == "failed" and "no sandbox could be made" in c["why"] for c in report["cases"])
+    one = report["cases"][0]
+    assert one["exchange"].startswith("> sandbox.create {") and '< error {"code":"E7001"' in one["exchange"]
+    assert one["rule"].startswith("docs/providers/epp.md, sandbox.create: ")
     failures = xml.parse(junit).getroot().findall(".//failure")
     assert len(failures) == len(report["cases"]) and failures[0].get("message")
+    assert "> sandbox.create {" in failures[0].text
 
 
 def test_interrupted_it_ends_its_sandboxes(abx, spawn):
-    p = spawn(abx, "provider", "test", "local", "--group", "signals")
+    p = spawn(abx, "provider", "test", "local", "--only", "signals")
     wait_for(lambda: abx.sandboxes())
     time.sleep(0.1)
     p.send_signal(signal.SIGINT)
@@ -74,13 +78,13 @@ def test_interrupted_it_ends_its_sandboxes(abx, spawn):
 
 
 def test_its_time_can_be_limited(abx):
-    r = abx("provider", "test", "local", "--group", "signals", "--wait-timeout", "50ms", "--json", code=9)
+    r = abx("provider", "test", "local", "--only", "signals", "--wait-timeout", "50ms", "--json", code=9)
     assert r.error["code"] == "E5001"
     assert abx.sandboxes() == []
 
 
 def test_a_terminal_sees_progress(abx):
-    t = Terminal(abx, "provider", "test", "local", "--group", "errors")
+    t = Terminal(abx, "provider", "test", "local", "--only", "errors")
     t.expect(" of ")
     t.expect("errors.")
     t.expect("score 100%")

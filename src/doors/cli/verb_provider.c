@@ -96,9 +96,9 @@ int abx_verb_provider_test(abx_cli *cli, abx_error **err)
         return -1;
     abx_suite_options options = {
         .provider = cli->args->words[0],
-        .group = abx_flag_value(cli->args, ABX_FLAG_GROUP, NULL),
+        .only = abx_flag_value(cli->args, ABX_FLAG_ONLY, NULL),
         .name = abx_flag_value(cli->args, ABX_FLAG_CASE, NULL),
-        .lanes = (size_t)abx_flag_number(cli->args, ABX_FLAG_PARALLEL, JOBS),
+        .lanes = (size_t)abx_flag_number(cli->args, ABX_FLAG_JOBS, JOBS),
         .on_case = on_case,
         .data = cli,
     };

@@ -1,4 +1,4 @@
-/* Bytes as a conformance case writes them (docs/conformance.md, "Bytes"): given by value or by a generator, and what is
+/* Bytes as a conformance case writes them (docs/providers/conformance.md, "Bytes"): given by value or by a generator, and what is
  * expected of bytes that came. */
 #ifndef ABX_SUITE_BYTES_H
 #define ABX_SUITE_BYTES_H

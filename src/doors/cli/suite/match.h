@@ -1,4 +1,4 @@
-/* What a conformance case expects of a JSON value (docs/conformance.md, "Values"): an object holds at least these
+/* What a conformance case expects of a JSON value (docs/providers/conformance.md, "Values"): an object holds at least these
  * members, everything else is equal, and members that begin with '$' ask for less than equality. */
 #ifndef ABX_SUITE_MATCH_H
 #define ABX_SUITE_MATCH_H

@@ -38,6 +38,8 @@ static void add_cases(yyjson_mut_doc *d, yyjson_mut_val *root, const abx_suite_r
         abx_mut_str(d, o, "title", result->item->title);
         abx_mut_str(d, o, "outcome", abx_outcome_name(result->outcome));
         abx_mut_str(d, o, "why", result->why);
+        abx_mut_str(d, o, "rule", result->rule);
+        abx_mut_str(d, o, "exchange", result->exchange);
         abx_mut_int(d, o, "tookMs", (int64_t)result->took_ms);
     }
 }
@@ -112,6 +114,19 @@ static void write_cases(abx_cli *cli, const abx_suite_report *r, abx_buf *out)
     write_table(cli, &t, out);
 }
 
+/* What a failure shows below its reason: what the case proves, where that is written, what went over. */
+static void write_exchange(const abx_suite_result *result, abx_buf *out)
+{
+    ABX_CHECK(abx_buf_addf(out, "      proves: %s\n", result->item->title) == 0);
+    if (result->rule)
+        ABX_CHECK(abx_buf_addf(out, "      see: %s\n", result->rule) == 0);
+    for (const char *line = result->exchange; line && line[0];) {
+        size_t n = strcspn(line, "\n");
+        ABX_CHECK(abx_buf_addf(out, "      %.*s\n", (int)n, line) == 0);
+        line += n + (line[n] != 0);
+    }
+}
+
 static void write_why(const abx_suite_report *r, abx_outcome outcome, const char *title,
                       abx_buf *out)
 {
@@ -123,6 +138,8 @@ static void write_why(const abx_suite_report *r, abx_outcome outcome, const char
         if (!any)
             ABX_CHECK(abx_buf_addf(out, "%s:\n", title) == 0);
         ABX_CHECK(abx_buf_addf(out, "  %s: %s\n", r->results[i].item->name, why) == 0);
+        if (outcome == ABX_FAILED)
+            write_exchange(&r->results[i], out);
         any = true;
     }
     if (any)
@@ -224,7 +241,15 @@ static void add_testcase(abx_buf *out, const abx_suite_result *result)
     bool failed = result->outcome == ABX_FAILED;
     ABX_CHECK(abx_buf_addf(out, ">\n    <%s", failed ? "failure" : "skipped") == 0);
     add_attribute(out, "message", result->why ? result->why : "");
-    ABX_CHECK(abx_buf_add_str(out, "/>\n  </testcase>\n") == 0);
+    if (!result->exchange) {
+        ABX_CHECK(abx_buf_add_str(out, "/>\n  </testcase>\n") == 0);
+        return;
+    }
+    ABX_AUTO_FREE char *text =
+        abx_format("%s\n%s", result->rule ? result->rule : "", result->exchange);
+    ABX_CHECK(abx_buf_add_byte(out, '>') == 0);
+    add_xml(out, text);
+    ABX_CHECK(abx_buf_addf(out, "</%s>\n  </testcase>\n", failed ? "failure" : "skipped") == 0);
 }
 
 void abx_suite_junit(const abx_suite_report *r, abx_buf *out)

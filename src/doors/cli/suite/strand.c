@@ -168,7 +168,7 @@ static int try_again(abx_strand *s, char **why)
 {
     uint64_t now = abx_now_mono_ms();
     if (!abx_json_bool(yyjson_doc_get_root(s->step), "eventually", false) ||
-        now - s->since_ms > EVENTUALLY_MS)
+        now - s->since_ms > EVENTUALLY_MS || abx_trial_refusal(s->trial))
         return -1;
     free(*why);
     *why = NULL;
@@ -188,8 +188,10 @@ static int do_call(abx_strand *s, char **why)
     }
     if (!s->trace->ended)
         return 0;
-    if (!abx_trace_fits(s->trace, member(s, "expect"), why))
+    if (!abx_trace_fits(s->trace, member(s, "expect"), why)) {
+        abx_trial_note_failed(s->trial, s->trace);
         return try_again(s, why);
+    }
     return end_of(s, s->trace, why);
 }
 
@@ -209,7 +211,10 @@ static int do_end(abx_strand *s, char **why)
         return -1;
     if (!trace->ended)
         return 0;
-    return abx_trace_fits(trace, member(s, "expect"), why) ? end_of(s, trace, why) : -1;
+    if (abx_trace_fits(trace, member(s, "expect"), why))
+        return end_of(s, trace, why);
+    abx_trial_note_failed(s->trial, trace);
+    return -1;
 }
 
 static int do_await(abx_strand *s, char **why)
@@ -222,6 +227,7 @@ static int do_await(abx_strand *s, char **why)
     if (!abx_trace_has(trace, yyjson_doc_get_root(s->step), &event, &missing)) {
         if (!trace->ended)
             return 0;
+        abx_trial_note_failed(s->trial, trace);
         *why = abx_format("the call ended before: %s%s%s", missing, trace->err ? ": " : "",
                           trace->err ? abx_error_text(trace->err) : "");
         return -1;

@@ -63,6 +63,7 @@ static int fill(abx_suite *s, abx_error **err)
     yyjson_val *files = yyjson_obj_get(root, "files");
     s->groups = yyjson_obj_get(suite, "groups");
     s->without = yyjson_obj_get(suite, "withoutSandbox");
+    s->optional = yyjson_obj_get(suite, "optional");
     size_t total = count_cases(files), i, n;
     s->cases = abx_alloc_array(total + 1, sizeof *s->cases);
     yyjson_val *group;

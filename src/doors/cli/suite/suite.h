@@ -13,8 +13,9 @@ typedef struct abx_suite_case {
 
 typedef struct abx_suite {
     yyjson_doc *doc;
-    yyjson_val *groups;  /* array of {"name", "about"} */
-    yyjson_val *without; /* array of operations that name no sandbox */
+    yyjson_val *groups;   /* array of {"name", "about"} */
+    yyjson_val *without;  /* array of operations that name no sandbox */
+    yyjson_val *optional; /* operation → parameters that a provider is free not to have */
     abx_suite_case *cases;
     size_t count;
 } abx_suite;

@@ -10,11 +10,12 @@
 
 #define TICK_MS   10 /* for what waits by the clock: sleeps, tries, limits */
 #define LANES_MAX 16
+#define WAKE_MS   15000 /* for a provider to start and answer once */
 
 typedef struct lane {
     abx_trial *trial;
-    size_t index;  /* of its result */
-    char *sandbox; /* that its cases share */
+    size_t index; /* of its result */
+    abx_shared_box shared;
 } lane;
 
 typedef struct suite_run {
@@ -33,7 +34,7 @@ typedef struct suite_run {
 
 bool abx_suite_wants(const abx_suite_case *item, const abx_suite_options *options)
 {
-    return (!options->group || strcmp(item->group, options->group) == 0) &&
+    return (!options->only || strcmp(item->group, options->only) == 0) &&
            (!options->name || strcmp(item->name, options->name) == 0);
 }
 
@@ -43,10 +44,10 @@ static int fail_unknown(const abx_suite *suite, const abx_suite_options *options
     bool by_name = options->name != NULL;
     for (size_t i = 0; i < suite->count; i++)
         words[i] = by_name ? suite->cases[i].name : suite->cases[i].group;
-    const char *word = by_name ? options->name : options->group;
+    const char *word = by_name ? options->name : options->only;
     abx_fail(err, ABX_ERR_USAGE, "there is no %s '%s'%s%s%s", by_name ? "case" : "group", word,
-             by_name && options->group ? " in group '" : "",
-             by_name && options->group ? options->group : "", by_name && options->group ? "'" : "");
+             by_name && options->only ? " in group '" : "",
+             by_name && options->only ? options->only : "", by_name && options->only ? "'" : "");
     const char *near = abx_nearest(word, words, suite->count);
     return near ? abx_hint(err, "did you mean '%s'?", near)
                 : abx_hint(err, "'abx provider test ID --dry-run' lists the cases");
@@ -68,24 +69,6 @@ static void choose(const abx_suite *suite, const abx_suite_options *options,
     for (size_t i = 0; i < suite->count; i++)
         if (abx_suite_wants(&suite->cases[i], options))
             report->results[report->count++].item = &suite->cases[i];
-}
-
-/* What the provider lacks for this case, or NULL. */
-static const char *missing_feature(const abx_suite_report *report, const abx_suite_case *item)
-{
-    yyjson_val *features = yyjson_obj_get(yyjson_doc_get_root(report->provider), "features");
-    size_t i, n;
-    yyjson_val *need;
-    yyjson_arr_foreach(yyjson_obj_get(item->data, "needs"), i, n, need)
-    {
-        const char *name = yyjson_get_str(need);
-        const char *state = name ? abx_json_str(features, name, NULL) : NULL;
-        if (name && strcmp(name, abx_feature_name(ABX_FEATURE_SANDBOX)) == 0 && !state)
-            continue;
-        if (!state || strcmp(state, "unsupported") == 0)
-            return name ? name : "?";
-    }
-    return NULL;
 }
 
 /* --- lanes --------------------------------------------------------------------------------------------------- */
@@ -112,7 +95,7 @@ static bool next_trial(suite_run *run, lane *l)
     while (run->next < run->report->count) {
         size_t index = run->next++;
         const abx_suite_case *item = run->report->results[index].item;
-        const char *missing = missing_feature(run->report, item);
+        const char *missing = abx_trial_lacks(&run->place, item);
         if (run->stop) {
             note_result(run, index, ABX_STOPPED, abx_strdup("interrupted"), 0);
         } else if (missing) {
@@ -120,7 +103,7 @@ static bool next_trial(suite_run *run, lane *l)
                         abx_format("the provider has no '%s'", missing), 0);
         } else {
             l->index = index;
-            l->trial = abx_trial_new(&run->place, item, &l->sandbox);
+            l->trial = abx_trial_new(&run->place, item, &l->shared);
             return true;
         }
     }
@@ -133,6 +116,8 @@ static bool turn_lane(suite_run *run, lane *l)
     while (l->trial || next_trial(run, l)) {
         if (!abx_trial_turn(l->trial))
             return true;
+        run->report->results[l->index].exchange = ABX_TAKE(l->trial->exchange);
+        run->report->results[l->index].rule = ABX_TAKE(l->trial->rule);
         note_result(run, l->index, l->trial->outcome, ABX_TAKE(l->trial->why), l->trial->took_ms);
         abx_trial_free(ABX_TAKE(l->trial));
     }
@@ -158,16 +143,17 @@ static void kill_shared(suite_run *run)
 {
     abx_trace *traces[LANES_MAX] = {0};
     for (size_t i = 0; i < run->lane_count; i++) {
-        if (!run->lanes[i].sandbox)
+        if (!run->lanes[i].shared.sandbox)
             continue;
         yyjson_mut_val *root = NULL;
-        ABX_AUTO_MUT params = abx_cli_params(run->lanes[i].sandbox, &root);
+        ABX_AUTO_MUT params = abx_cli_params(run->lanes[i].shared.sandbox, &root);
         (void)params; /* root is a part of it */
         abx_trace_options options = {
             .method = "sandbox.kill", .params = root, .deadline_ms = 30000, .changed = nothing};
         traces[i] =
             abx_trace_start(run->place.host, run->place.loop, run->place.provider, &options);
-        free(ABX_TAKE(run->lanes[i].sandbox));
+        free(ABX_TAKE(run->lanes[i].shared.sandbox));
+        free(ABX_TAKE(run->lanes[i].shared.home));
     }
     for (size_t i = 0; i < run->lane_count; i++) {
         while (traces[i] && !traces[i]->ended)
@@ -225,6 +211,42 @@ static void turn_until_done(suite_run *run)
     abx_cli_take_signals(run->cli, former, former_data, NULL);
 }
 
+/* What a provider really has is known when it has been asked something: a sandbox that nobody has. 0, or -1 and *err when it
+ * cannot be asked at all. */
+static int wake_provider(abx_cli *cli, const char *provider, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT params = abx_cli_params("nosuchsandbox00", &root);
+    (void)params; /* root is a part of it */
+    abx_trace_options options = {
+        .method = "sandbox.info", .params = root, .deadline_ms = WAKE_MS, .changed = nothing};
+    abx_trace *trace = abx_trace_start(cli->_host, &cli->_loop, provider, &options);
+    while (!trace->ended)
+        abx_cli_turn(cli);
+    int rc = 0;
+    if (trace->err && (strncmp(abx_error_code(trace->err), "E8", 2) == 0 ||
+                       strncmp(abx_error_code(trace->err), "E1", 2) == 0 ||
+                       strncmp(abx_error_code(trace->err), "E2", 2) == 0))
+        rc = abx_error_take(err, ABX_TAKE(trace->err));
+    abx_trace_free(trace);
+    return rc;
+}
+
+/* The states that cases ask for: those of the provider, and whether it holds back one stream without the others. */
+static yyjson_doc *features_of(yyjson_doc *provider)
+{
+    yyjson_val *root = yyjson_doc_get_root(provider);
+    bool builtin = abx_str_eq(abx_json_str(root, "kind", NULL), "builtin");
+    yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *features = yyjson_val_mut_copy(d, abx_json_get(root, "features"));
+    yyjson_mut_doc_set_root(d, features);
+    abx_mut_str(d, features, "flow",
+                abx_json_bool(root, "flow", builtin) ? "native" : "unsupported");
+    yyjson_doc *doc = abx_json_freeze(d);
+    yyjson_mut_doc_free(d);
+    return doc;
+}
+
 int abx_suite_run(abx_cli *cli, const abx_suite *suite, const abx_suite_options *options,
                   abx_suite_report *out, abx_error **err)
 {
@@ -232,12 +254,16 @@ int abx_suite_run(abx_cli *cli, const abx_suite *suite, const abx_suite_options 
     if (abx_cli_open(cli, err) < 0)
         return -1;
     choose(suite, options, out);
+    if (wake_provider(cli, options->provider, err) < 0)
+        return -1;
     out->provider = abx_host_describe(cli->_host, options->provider, err);
     if (!out->provider)
         return -1;
+    out->features = features_of(out->provider);
     uint64_t started = abx_now_mono_ms();
     suite_run run = {.cli = cli, .options = options, .report = out};
-    run.place = (abx_trial_place){suite, cli->_host, &cli->_loop, options->provider};
+    run.place = (abx_trial_place){suite, cli->_host, &cli->_loop, options->provider,
+                                  yyjson_doc_get_root(out->features)};
     run.lane_count = options->lanes < LANES_MAX ? options->lanes : LANES_MAX;
     cli->remote = true;
     turn_until_done(&run);
@@ -254,10 +280,14 @@ int abx_suite_run(abx_cli *cli, const abx_suite *suite, const abx_suite_options 
 
 void abx_suite_report_clear(abx_suite_report *r)
 {
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->count; i++) {
         free(r->results[i].why);
+        free(r->results[i].exchange);
+        free(r->results[i].rule);
+    }
     free(r->results);
     yyjson_doc_free(r->provider);
+    yyjson_doc_free(r->features);
     memset(r, 0, sizeof *r);
 }
 

@@ -10,14 +10,16 @@
 typedef struct abx_suite_result {
     const abx_suite_case *item;
     abx_outcome outcome;
-    char *why; /* owned; NULL when it passed */
+    char *why;      /* owned; NULL when it passed */
+    char *exchange; /* owned; of what failed, or NULL */
+    char *rule;     /* owned; where it is written how that should be, or NULL */
     uint64_t took_ms;
 } abx_suite_result;
 
 typedef struct abx_suite_options {
     const char *provider;
-    const char *group, *name; /* only these cases; NULL: all */
-    size_t lanes;             /* cases at once */
+    const char *only, *name; /* only the cases of this group, only this one; NULL: all */
+    size_t lanes;            /* cases at once */
     /* Called when a case has ended. */
     void (*on_case)(const abx_suite_result *result, size_t done, size_t total, void *data);
     void *data;
@@ -25,6 +27,7 @@ typedef struct abx_suite_options {
 
 typedef struct abx_suite_report {
     yyjson_doc *provider;      /* what the host knows of it: {"id", "features", …} */
+    yyjson_doc *features;      /* its features, and "flow" */
     abx_suite_result *results; /* in the order of the suite */
     size_t count;
     size_t passed, failed, not_applicable;

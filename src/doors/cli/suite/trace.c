@@ -118,6 +118,7 @@ abx_trace *abx_trace_start(abx_host *host, uv_loop_t *loop, const char *provider
     ABX_AUTO_MUT params = abx_mut_new(&root);
     if (options->params)
         yyjson_mut_doc_set_root(params, yyjson_mut_val_mut_copy(params, options->params));
+    t->params = abx_json_freeze(params);
     t->_call = abx_call_new(loop, t->op->id, abx_json_freeze(params), &handlers, t);
     abx_call_set_deadline(t->_call, options->deadline_ms);
     if (options->paused)
@@ -136,6 +137,7 @@ void abx_trace_free(abx_trace *t)
         return;
     ABX_CHECK(t->_call == NULL);
     free(t->name);
+    yyjson_doc_free(t->params);
     yyjson_doc_free(t->result);
     abx_error_free(t->err);
     yyjson_mut_doc_free(t->_events);

@@ -13,9 +13,12 @@ typedef struct abx_trace {
     const abx_op_row *op;
     bool ended;
     bool overflow;      /* more output than is kept: the call was cancelled */
+    yyjson_doc *params; /* as they were given */
     yyjson_doc *result; /* when it ended well */
     abx_error *err;     /* when it did not */
     struct abx_trace *next;
+    const char *
+        may_refuse; /* its caller's: a parameter that a provider is free not to have, or NULL; borrowed */
 
     /* private from here */
     abx_call *_call; /* NULL: not started, or ended */

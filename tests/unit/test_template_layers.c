@@ -5,7 +5,7 @@
 #include <archive_entry.h>
 #include <sys/xattr.h>
 
-#include "local/template/beneath.h"
+#include "local/template/marks.h"
 #include "local/template/layer_find.h"
 #include "local/template/layer_unpack.h"
 #include "local/template/tree_copy.h"

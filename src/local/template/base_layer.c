@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "local/backend.h"
 #include "local/etc_text.h"
-#include "local/template/sha256.h"
+#include "base/sha256.h"
 
 #define FORMAT       "base 1\n" /* a change of what is built changes this */
 #define ACCOUNTS_MAX ((size_t)4 << 20)

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "local/template/beneath.h"
 #include "local/template/layer_unpack.h"
 #include "local/template/template.h"
 #include "local/template/tree_copy.h"

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "local/template/beneath.h"
 #include "local/template/image_archive.h"
 
 #define INDEX_DEPTH 3 /* an index may name an index */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "local/template/beneath.h"
 #include "local/template/layer_unpack.h"
 #include "local/template/template.h"
 #include "local/template/tree_copy.h"

@@ -6,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/mem.h"
-#include "local/template/beneath.h"
+#include "local/template/marks.h"
 
 typedef enum answer { FOUND, HIDDEN, FURTHER } answer;
 

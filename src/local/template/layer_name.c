@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/beneath.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "local/template/beneath.h"
 
 #define WH     ".wh."
 #define WH_LEN 4
@@ -14,30 +14,6 @@ static int refuse(const char *raw, const char *why, abx_error **err)
     ABX_AUTO_FREE char *shown = abx_strndup(raw, 200);
     ABX_AUTO_FREE char *safe = abx_printable(shown);
     return abx_fail(err, ABX_ERR_FILE, "entry '%s' of the layer is refused: %s", safe, why);
-}
-
-/* Append the parts of raw to out without "." and empty ones. Returns the reason of a refusal, or NULL. */
-static const char *clean_parts(const char *raw, char *out)
-{
-    size_t len = 0, depth = 0;
-    for (const char *p = raw; *p;) {
-        size_t n = strcspn(p, "/");
-        if (n == 2 && p[0] == '.' && p[1] == '.')
-            return "it leads out of the layer";
-        if (n > 255)
-            return "a name in it is longer than 255 bytes";
-        if (n > 0 && !(n == 1 && p[0] == '.')) {
-            if (++depth > ABX_TREE_DEPTH)
-                return "it is too deep";
-            if (len > 0)
-                out[len++] = '/';
-            memcpy(out + len, p, n);
-            len += n;
-        }
-        p += n + (p[n] == '/');
-    }
-    out[len] = 0;
-    return NULL;
 }
 
 /* A part before the last that looks like a mark. */
@@ -78,15 +54,12 @@ static const char *judge_mark(char *name, char *base, abx_name_kind *kind)
 
 int abx_layer_name(const char *raw, abx_name_kind *kind, char **clean, abx_error **err)
 {
-    size_t len = strlen(raw);
+    const char *why;
     *kind = ABX_NAME_PLAIN;
-    if (len == 0)
-        return refuse(raw, "it has no name", err);
-    if (len > ABX_LAYER_PATH_MAX)
-        return refuse(raw, "its name is too long", err);
-    ABX_AUTO_FREE char *name = (char *)abx_alloc(len + 1);
-    const char *why = clean_parts(raw, name);
-    if (!why && has_mark_on_the_way(name))
+    ABX_AUTO_FREE char *name = abx_entry_path(raw, &why);
+    if (!name)
+        return refuse(raw, why, err);
+    if (has_mark_on_the_way(name))
         why = "a mark of a removed file is no folder";
     char *slash = strrchr(name, '/');
     char *base = slash ? slash + 1 : name;

@@ -4,8 +4,6 @@
 
 #include "base/error.h"
 
-#define ABX_LAYER_PATH_MAX 4095 /* bytes of a name in a layer */
-
 typedef enum abx_name_kind {
     ABX_NAME_PLAIN,
     ABX_NAME_WHITEOUT, /* ".wh.NAME": NAME of the layers below is not there */

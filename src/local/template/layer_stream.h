@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "local/template/sha256.h"
+#include "base/sha256.h"
 
 /* Where bytes come from. */
 typedef struct abx_blob {

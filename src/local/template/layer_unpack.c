@@ -12,10 +12,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "local/template/beneath.h"
+#include "local/template/marks.h"
 #include "local/template/layer_name.h"
 
 #define LOOK_BYTES    (64ULL << 20) /* the disk and the caller are asked once in so many */
@@ -333,7 +334,7 @@ static int make_symlink(unpacker *u, int dir, const char *base, const char *name
 {
     const char *target = archive_entry_symlink(e);
     target = target ? target : archive_entry_symlink_utf8(e);
-    if (!target || !*target || strlen(target) > ABX_LAYER_PATH_MAX)
+    if (!target || !*target || strlen(target) > ABX_ENTRY_PATH_MAX)
         return refuse(name, "a link without a target", err);
     if (clear_place(u, dir, base, name, err) < 0)
         return -1;

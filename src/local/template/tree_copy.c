@@ -13,10 +13,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "local/template/beneath.h"
+#include "local/template/marks.h"
 #include "local/template/tree_links.h"
 #include "local/template/tree_xattr.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/mem.h"
-#include "local/template/beneath.h"
 
 typedef struct abx_tree_link_item {
     dev_t dev;

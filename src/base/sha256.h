@@ -1,6 +1,6 @@
 /* A running SHA-256. */
-#ifndef ABX_LOCAL_TEMPLATE_SHA256_H
-#define ABX_LOCAL_TEMPLATE_SHA256_H
+#ifndef ABX_BASE_SHA256_H
+#define ABX_BASE_SHA256_H
 
 #include <stddef.h>
 

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +28,17 @@ static int open_how(int dirfd, const char *path, int flags, mode_t mode, uint64_
 int abx_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
     return open_how(dirfd, path, flags, mode, RESOLVE_NO_SYMLINKS);
+}
+
+int abx_open_within(int dirfd, const char *path, int flags)
+{
+    int fd = -1;
+    for (int i = 0; i < AGAIN; i++) {
+        fd = open_how(dirfd, path, flags, 0, 0);
+        if (fd >= 0 || errno != EAGAIN)
+            break;
+    }
+    return fd;
 }
 
 /* By its text alone: does it climb over the root? This also judges what is behind a name that does not exist, where the kernel
@@ -54,17 +67,38 @@ int abx_link_stays_beneath(int dirfd, const char *path, const char *target)
         errno = EXDEV;
         return -1;
     }
-    for (int i = 0; i < AGAIN; i++) {
-        int fd = open_how(dirfd, path, O_PATH, 0, 0);
-        if (fd >= 0)
-            abx_close_fd(&fd);
-        else if (errno == EAGAIN)
-            continue;
-        else if (errno != ENOENT && errno != ENOTDIR)
+    int fd = abx_open_within(dirfd, path, O_PATH);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        return -1;
+    abx_close_fd(&fd);
+    return 0;
+}
+
+int abx_safe_parent(int root, const char *name, bool make, const char **base)
+{
+    ABX_AUTO_FD dir = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    const char *p = name;
+    for (const char *slash; (slash = strchr(p, '/')) != NULL; p = slash + 1) {
+        char part[NAME_MAX + 1];
+        size_t n = (size_t)(slash - p);
+        if (n > NAME_MAX) {
+            errno = ENAMETOOLONG;
             return -1;
-        return 0;
+        }
+        memcpy(part, p, n);
+        part[n] = 0;
+        if (make && mkdirat(dir, part, 0700) < 0 && errno != EEXIST)
+            return -1;
+        int next = openat(dir, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0)
+            return -1;
+        abx_close_fd(&dir);
+        dir = next;
     }
-    return -1;
+    *base = p;
+    return abx_take_fd(&dir);
 }
 
 /* Append the parts of raw to out without "." and empty ones. Returns the reason of a refusal, or NULL. */

@@ -2,6 +2,7 @@
 #ifndef ABX_BASE_BENEATH_H
 #define ABX_BASE_BENEATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -12,10 +13,17 @@
  * out). */
 int abx_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 
+/* The same, but links are followed as long as they lead to something below dirfd. */
+int abx_open_within(int dirfd, const char *path, int flags);
+
 /* Where the link `path` (its last part is one; none is on the way to it) leads. 0: to something below dirfd, or to nothing; -1 with
  * errno: EXDEV when it leaves, ELOOP for a circle, or the failure. Only the text of links is followed; nothing is opened but as a
  * place (O_PATH). */
 int abx_link_stays_beneath(int dirfd, const char *path, const char *target);
+
+/* The folder that holds `name` (cleaned, not ""), opened step by step, through no link; *base is its last part (borrowed from name).
+ * make: folders on the way are made with 0700. -1 and errno when a part is no folder (a link is none). */
+int abx_safe_parent(int root, const char *name, bool make, const char **base);
 
 /* The name of an entry of an archive as a path: no "." parts, no double slash, no slash at the end; "" is the archive's root. A "/" in
  * front is dropped (who must refuse it, looks before). Owned by the caller. NULL when it may not be used: *why says it. */

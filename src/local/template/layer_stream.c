@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <string.h>
 
+#include "base/compression.h"
 #include "base/mem.h"
 
 struct abx_layer_stream {
@@ -15,32 +16,14 @@ struct abx_layer_stream {
     abx_error *error; /* what the blob's reader said */
 };
 
-/* Compressions that images may have by other tools, but that we do not read. */
-static const char *foreign_compression(const void *bytes, size_t n)
-{
-    static const struct {
-        const char *magic;
-        size_t len;
-        const char *name;
-    } rows[] = {{"BZh", 3, "bzip2"},
-                {"\xfd"
-                 "7zXZ",
-                 5, "xz"},
-                {"\x04\x22\x4d\x18", 4, "lz4"}};
-    for (size_t i = 0; i < ABX_COUNT(rows); i++)
-        if (n >= rows[i].len && memcmp(bytes, rows[i].magic, rows[i].len) == 0)
-            return rows[i].name;
-    return NULL;
-}
-
 static la_ssize_t on_read(struct archive *a, void *data, const void **bytes)
 {
     abx_layer_stream *s = (abx_layer_stream *)data;
     ssize_t n = s->blob.read(s->blob.data, bytes, &s->error);
     if (n > 0 && !s->begun) {
-        const char *name = foreign_compression(*bytes, (size_t)n);
+        const char *name = abx_compression_of(*bytes, (size_t)n);
         s->begun = true;
-        if (name) {
+        if (name && strcmp(name, "gzip") != 0 && strcmp(name, "zstd") != 0) {
             abx_fail(&s->error, ABX_ERR_FILE, "a layer is compressed with %s, which is not read",
                      name);
             abx_hint(&s->error, "images use gzip or zstd: save it anew");

@@ -24,6 +24,11 @@ def pytest_sessionfinish(session):
         harness.remove_tree(skeleton.parent)
 
 
+def pytest_terminal_summary(terminalreporter):
+    for line in harness.told:
+        terminalreporter.write_line(f"soak: {line}")
+
+
 @pytest.fixture
 def abx():
     """The program with a home of its own, for one test."""

@@ -43,6 +43,15 @@ def count(normal, soak):
     return soak if SOAK else normal
 
 
+told = []  # lines for the end of the run
+
+
+def tell(line):
+    """A figure that a soak run is made for: shown at its end."""
+    if SOAK:
+        told.append(line)
+
+
 class Result:
     def __init__(self, args, code, out, err):
         self.args, self.code, self.out, self.err = args, code, out, err
@@ -250,6 +259,19 @@ def descendants(root=None):
         level = {pid for pid, parent in table.items() if parent in level}
         found += level
     return [pid for pid in found if is_alive(pid)]
+
+
+def own_memory(pid):
+    """Anonymous memory, in KiB."""
+    return int(status(pid)["RssAnon"].split()[0])
+
+
+def descriptors(pid):
+    """How many descriptors it holds; whom one may not look into: how many it has room for."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        return int(status(pid)["FDSize"])
 
 
 def command_of(pid):

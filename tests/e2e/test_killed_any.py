@@ -2,6 +2,7 @@
 ids, what runs inside. Nobody waits for ever, who waited is told, and what is left over is cleared by the next command
 or by gc."""
 
+import collections
 import os
 import random
 import signal
@@ -9,10 +10,18 @@ import time
 
 import pytest
 
-from harness import ROOT, command_of, count, descendants, mounts_of, reap, status, wait_for
+from harness import ROOT, command_of, count, descendants, mounts_of, reap, status, tell, wait_for
 
-TIMES = count(2, 40)
+TIMES = count(2, 160)
 NAME = "box"
+kills = collections.Counter()  # by the kind of process
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures():
+    yield
+    tell("killed: " + ", ".join(f"{n} {kind}" for kind, n in kills.most_common() if kind))
+
 
 # words, and whether they want a sandbox that lives
 COMMANDS = {
@@ -30,6 +39,8 @@ COMMANDS = {
     "resume": (["resume", NAME], True),
     "kill": (["kill", NAME], True),
     "logs": (["logs", "-f", NAME], True),
+    "snapshot": (["snapshot", "create", NAME], True),
+    "template": (["template", "add", "made", "tree"], False),
 }
 
 
@@ -41,6 +52,46 @@ def fill(folder):
 
 def is_ours(pid):
     return command_of(pid).split(b"\0")[0].endswith(b"abx")
+
+
+def kind_of(pid, command):
+    if pid == command:
+        return "command line"
+    inside = status(pid).get("NSpid", "").split()
+    if len(inside) > 1:
+        return "pid 1 (init and envd)" if inside[-1] == "1" else "processes inside"
+    if is_ours(pid):
+        try:
+            return "removers" if os.getsid(pid) == pid else "workers"
+        except ProcessLookupError:
+            return None
+    return os.path.basename(command_of(pid).split(b"\0")[0].decode(errors="replace")) or None
+
+
+def victims_of(abx, command):
+    """pid -> kind of all that lives for this command or its sandbox."""
+    alive = [x for x in descendants() if x not in abx.before and status(x).get("State", "Z")[0] != "Z"]
+    return {pid: kind for pid in alive if (kind := kind_of(pid, command))}
+
+
+def choose(abx, p, dice, met):
+    """Whoever is there at a random moment, or a while after one of the rarest kind came; kinds that were killed less often
+    first. met: the kinds that were seen at this command."""
+    time.sleep(dice.random() * 0.05)
+    found = victims_of(abx, p.pid)
+    met.update(found.values())
+    if met and dice.random() < 0.5:
+        rare = min(sorted(met), key=kills.__getitem__)
+        for _ in range(200):
+            if rare in found.values() or p.poll() is not None:
+                break
+            found = victims_of(abx, p.pid)
+            met.update(found.values())
+        time.sleep(dice.random() * 0.004)
+    if not found:
+        return p.pid, None
+    rare = min(sorted(set(found.values())), key=kills.__getitem__)
+    return dice.choice([pid for pid, kind in found.items() if kind == rare]), rare
 
 
 def cgroups_of(box):
@@ -73,7 +124,7 @@ def test_any_process_killed(abx, spawn, name):
     words, needs_box = COMMANDS[name]
     dice = random.Random(name)
     fill(abx.work)
-    boxes = []
+    boxes, met = [], set()
     for _ in range(TIMES):
         if needs_box and (not boxes or abx("exec", NAME, "--", "true").code != 0):
             abx("kill", NAME)
@@ -82,12 +133,11 @@ def test_any_process_killed(abx, spawn, name):
         if name == "resume":
             abx("pause", NAME)
         p = spawn(abx, *words)
-        time.sleep(dice.random() * 0.05)
-        victims = [x for x in descendants() if x not in abx.before and status(x).get("State", "Z")[0] != "Z"]
-        victim = dice.choice(victims) if victims else p.pid
+        victim, kind = choose(abx, p, dice, met)
         ours = is_ours(victim)
         try:
             os.kill(victim, signal.SIGKILL)
+            kills[kind] += 1
         except ProcessLookupError:
             ours = False
         if name == "logs":  # it follows for ever, unless what it follows has an end
@@ -99,7 +149,9 @@ def test_any_process_killed(abx, spawn, name):
             assert b"error: " in err, (name, p.returncode, err)
         reap({p.pid})
         abx("resume", NAME) if needs_box else None
-        for other in ("other",):
-            abx("kill", other)
+        abx("kill", "other")
+        abx("template", "rm", "made")
     abx.ok("kill", "--all", "-y")
+    for made in abx.ok("snapshot", "ls", "--json").json["snapshots"]:
+        abx.ok("snapshot", "rm", made["id"])
     clear(abx, boxes)

@@ -4,11 +4,13 @@ import hashlib
 import os
 import random
 import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
-from harness import ABX, LIMIT, SOAK, wait_for, with_marker
+from harness import ABX, LIMIT, SOAK, descriptors, own_memory, status, tell, wait_for, with_marker
 
 BIG = 1_000_000_000 if SOAK else 10_000_000
 SIZES = [0, 1, 65535, 65536, 65537, BIG]
@@ -93,6 +95,52 @@ def test_input_is_exact(shared, box, tmp_path, size, kind):
         out = subprocess.CompletedProcess(command, p.returncode, o, e)
     assert out.returncode == 0, out
     assert out.stdout.split()[0].decode() == h.hexdigest()
+
+
+# Blocks of 1 MiB, each with its number: written by one, compared by the other.
+BLOCKS = (
+    "import random, sys\n"
+    "block = bytearray(random.Random(7).randbytes(1 << 20))\n"
+    "for i in range(int(sys.argv[2])):\n"
+    "    block[:8] = i.to_bytes(8, 'little')\n"
+    "    if sys.argv[1] == 'write':\n"
+    "        sys.stdout.buffer.write(block)\n"
+    "    elif sys.stdin.buffer.read(1 << 20) != block:\n"
+    "        sys.exit(f'block {i} differs')\n"
+    "if sys.argv[1] == 'read' and sys.stdin.buffer.read(1):\n"
+    "    sys.exit('there is more')\n")
+
+
+@pytest.mark.parametrize("way", ["out", "in"])
+def test_ten_gigabytes_through_one_stream(abx, way):
+    """Exact, and neither the program nor pid 1 grows."""
+    a, n = abx.create(), 10_000 if SOAK else 64
+    pid = abx.info(a)["pid"]
+    inside = ["exec", a, "--", "python3", "-c", BLOCKS]
+    outside = [sys.executable, "-c", BLOCKS]
+    writer, reader = ["write", str(n)], ["read", str(n)]
+    abx.ok("exec", a, "--", "true")
+    before, held = own_memory(pid), descriptors(pid)
+    if way == "out":
+        ours = first = abx.start(*inside, *writer)
+        last = subprocess.Popen(outside + reader, stdin=first.stdout, stderr=subprocess.PIPE)
+    else:
+        first = subprocess.Popen(outside + writer, stdout=subprocess.PIPE)
+        ours = last = abx.start(*inside, *reader, stdin=first.stdout)
+    first.stdout.close()
+    peak, kept = 0, 0
+    while last.poll() is None:
+        peak, kept = max(peak, own_memory_or_0(ours.pid)), max(kept, own_memory(pid))
+        time.sleep(0.1)
+    assert last.wait() == 0, last.stderr.read()
+    assert first.wait(LIMIT) == 0
+    assert peak < 32_000 and kept < before + 8_000
+    wait_for(lambda: descriptors(pid) <= held)
+    tell(f"{n} MiB {way}: the program had at most {peak} KiB, pid 1 {kept} KiB (before {before})")
+
+
+def own_memory_or_0(pid):
+    return int(status(pid).get("RssAnon", "0").split()[0])
 
 
 def test_round_trip_of_every_byte(shared, box):

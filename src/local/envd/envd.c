@@ -62,6 +62,7 @@ static void envd_free(abx_envd *e)
     free(e->group);
     free(e->workdir);
     free(e->chunk);
+    free(e->code);
     abx_close_fd(&e->limit_fd);
     abx_close_fd(&e->oom_fd);
     abx_close_fd(&e->commands_fd);

@@ -112,10 +112,13 @@ def test_many_clients_at_once(abx):
     pid = abx.info(a)["pid"]
     abx.ok("exec", a, "--", "true")
     held = descriptors(pid)
-    started = [abx.start("exec", a, "--", "echo", str(i)) for i in range(200)]
-    for i, p in enumerate(started):
-        out, err = p.communicate(timeout=LIMIT)
-        assert (p.returncode, out, err) == (0, b"%d\n" % i, b"")
+    for turn in range(2):
+        started = [abx.start("exec", a, "--", "echo", str(i)) for i in range(200)]
+        for i, p in enumerate(started):
+            out, err = p.communicate(timeout=LIMIT)
+            assert (p.returncode, out, err) == (0, b"%d\n" % i, b"")
+        if turn == 0 and not ROOT:  # nobody but root sees more than the room for descriptors, which stays
+            held = descriptors(pid)
     wait_for(lambda: descriptors(pid) <= held, "its descriptors are closed")
     tell(f"200 clients at once: pid 1 has {own_memory(pid)} KiB, {descriptors(pid)} descriptors ({held})")
 

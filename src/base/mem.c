@@ -85,6 +85,24 @@ int abx_write_full(int fd, const void *data, size_t n)
     return 0;
 }
 
+int abx_pwrite_full(int fd, const void *data, size_t n, off_t at)
+{
+    const char *p = data;
+    while (n > 0) {
+        ssize_t did = pwrite(fd, p, n, at);
+        if (did < 0 && errno == EINTR)
+            continue;
+        if (did <= 0) {
+            errno = did < 0 ? errno : EIO;
+            return -1;
+        }
+        p += did;
+        at += did;
+        n -= (size_t)did;
+    }
+    return 0;
+}
+
 ssize_t abx_read_full(int fd, void *data, size_t n)
 {
     size_t have = 0;

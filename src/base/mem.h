@@ -57,8 +57,10 @@ static inline int abx_take_fd(int *fd)
 void abx_close_fd(int *fd); /* closes if >= 0 and sets -1; keeps errno */
 
 /* Write or read exactly n bytes on a blocking descriptor, going on after EINTR and short counts.
+ * abx_pwrite_full begins at an offset and does not move the file's own. 0, or -1 with errno.
  * abx_read_full returns the count (less than n only at end of file) or -1 with errno. */
 int abx_write_full(int fd, const void *data, size_t n) ABX_MUST_CHECK;
+int abx_pwrite_full(int fd, const void *data, size_t n, off_t at) ABX_MUST_CHECK;
 ssize_t abx_read_full(int fd, void *data, size_t n) ABX_MUST_CHECK;
 
 /* a + b and a * b for sizes from outside: 1 and *out, or 0 on overflow. */

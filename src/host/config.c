@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/config_inner.h"
+#include "host/manifest.h"
 
 /* --- values ---------------------------------------------------------------------------------------- */
 
@@ -89,15 +90,9 @@ static const char *env_special(const abx_config *c, const char *key, const char 
     return NULL;
 }
 
-/* "1", "yes", "on" → "true"; else the text itself. */
 static const char *plain_bool(const abx_setting_row *row, const char *text)
 {
-    if (row->type != ABX_SETTING_BOOL)
-        return text;
-    return abx_str_eq(text, "1") || abx_str_eq(text, "yes") || abx_str_eq(text, "on") ||
-                   abx_str_eq(text, "true")
-               ? "true"
-               : "false";
+    return row->type == ABX_SETTING_BOOL ? abx__config_plain_bool(text) : text;
 }
 
 static int check_env(const abx_config *c, abx_error **err)
@@ -247,6 +242,7 @@ void abx_config_free(abx_config *c)
     if (!c)
         return;
     abx__config_forget_files(c);
+    abx__config_forget_plugins(c);
     abx__config_values_clear(&c->flags);
     for (size_t i = 0; i < c->option_count; i++)
         free(c->options[i]);
@@ -314,6 +310,8 @@ static const char *get_below(abx_config *c, const char *key, const abx_setting_r
     const char *text = row->env ? abx__config_env(c, row->env) : NULL;
     *where = row->env;
     *source = ABX_SOURCE_ENV;
+    for (char **e = row->option ? row->option->env : NULL; e && *e && !text; e++)
+        text = abx__config_env(c, *where = *e);
     if (text)
         return plain_bool(row, text);
     if (!row->provider && (text = env_special(c, key, where)) != NULL)
@@ -337,7 +335,7 @@ const char *abx_config_get(abx_config *c, const char *key, abx_source *source, c
     where = where ? where : &ignored_where;
     *source = ABX_SOURCE_DEFAULT;
     *where = "default";
-    const abx_setting_row *row = abx_setting_find(key, ABX_ERR_CONFIG, NULL);
+    const abx_setting_row *row = abx_config_row(c, key, ABX_ERR_CONFIG, NULL);
     if (!row)
         return NULL;
     const abx_config_value *flag = abx__config_in_flags(c, key);
@@ -368,7 +366,15 @@ const char *abx_config_project_path(abx_config *c, bool *trusted)
     return c->project_path;
 }
 
-bool abx_config_holds_secret(const abx_config *c)
+/* A text of a plugin's option may be a secret although its name does not sound so: its manifest knows. */
+bool abx_config_holds_secret(abx_config *c)
 {
+    for (size_t i = 0; i < c->files.count && !c->holds_secret; i++) {
+        const abx_config_value *v = &c->files.items[i];
+        if (v->row->type != ABX_SETTING_ANY || v->row->secret || abx_is_reference(v->text))
+            continue;
+        const abx_setting_row *row = abx_config_row(c, v->key, ABX_ERR_CONFIG, NULL);
+        c->holds_secret = row && row->secret;
+    }
     return c->holds_secret;
 }

@@ -53,9 +53,16 @@ const char *abx_config_get(abx_config *config, const char *key, abx_source *sour
                            const char **where);
 /* A common key of a provider with references resolved; owned by the caller; NULL without one (no error) or with *err. */
 char *abx_config_secret(abx_config *config, const char *provider, const char *key, abx_error **err);
-/* The options of a provider as an object: [providers.ID] beside the common keys, -O flags over them, defaults
+/* The options of a builtin provider as an object: [providers.ID] beside the common keys, -O flags over them, defaults
  * below. NULL and *err when an -O flag does not fit. */
 yyjson_doc *abx_config_provider_options(abx_config *config, const char *provider, abx_error **err);
+/* The options that a manifest declares as an object of the types that it gives: -O flags, then the variables that it names,
+ * then the chosen profile and the files, then its defaults. Each value is checked; references of secret ones are
+ * resolved. NULL and *err: USAGE for a flag; PROVIDER_CONFIG for a variable, a file, a key that it does not have, and for
+ * required ones that are missing (all of them are named, and each way to set them). */
+struct abx_manifest;
+yyjson_doc *abx_config_plugin_options(abx_config *config, const struct abx_manifest *manifest,
+                                      abx_error **err);
 int abx_config_set_option(abx_config *config, const char *key_value,
                           abx_error **err); /* -O key=value */
 
@@ -63,10 +70,17 @@ int abx_config_set_option(abx_config *config, const char *key_value,
 yyjson_doc *abx_config_list(abx_config *config);
 /* 0 when a key is known ("output", "providers.ID.KEY", "profiles.NAME.KEY", …), else -1 and USAGE; the hint names the
  * nearest known one. */
-int abx_config_check_key(const char *key, abx_error **err);
+int abx_config_check_key(abx_config *config, const char *key, abx_error **err);
+/* Whether a key that abx_config_write takes is that of a secret. */
+bool abx_config_is_secret(abx_config *config, const char *key);
 /* True if a file held the text of a secret (not a reference): then this process has it in its memory, and must not
  * fork a sandbox's first process itself. */
-bool abx_config_holds_secret(const abx_config *config);
+bool abx_config_holds_secret(abx_config *config);
+/* The row of a whole key with what the manifests of installed plugins add to abx_setting_find: their options with type,
+ * variables and secrecy, and unknown ones refused. Borrowed until the config is freed. NULL and *err as there. */
+const struct abx_setting_row *abx_config_row(abx_config *config, const char *key, abx_err_id id,
+                                             abx_error **err);
+
 /* Write or remove a key ("output", "providers.ID.KEY", "profiles.NAME.KEY", …) in the user's file: atomic, comments
  * kept, checked before. Mode 0600. */
 int abx_config_write(abx_config *config, const char *key, const char *value, abx_error **err);

@@ -18,6 +18,14 @@ typedef struct abx_config_value {
     const abx_setting_row *row;
 } abx_config_value;
 
+/* An installed plugin that a key was looked up for. */
+typedef struct abx_config_plugin {
+    struct abx_config_plugin *next;
+    char *id;
+    struct abx_manifest *manifest; /* NULL: not installed, or it cannot be read */
+    abx_setting_row *rows;         /* one an option */
+} abx_config_plugin;
+
 typedef struct abx_config_values {
     abx_config_value *items;
     size_t count, cap;
@@ -38,6 +46,7 @@ struct abx_config {
     char **options; /* "KEY=VALUE" of -O */
     size_t option_count;
     bool holds_secret;
+    abx_config_plugin *plugins; /* looked up so far */
 };
 
 /* config.c */
@@ -51,6 +60,17 @@ const abx_config_value *abx__config_in_files(const abx_config *c, const char *ke
 const abx_config_value *abx__config_in_flags(const abx_config *c, const char *key);
 void abx__config_forget_files(abx_config *c);           /* what was read from files */
 int abx__config_reload(abx_config *c, abx_error **err); /* read the files again */
+
+/* config_provider.c: the text of a value, or what it refers to ("env:NAME", "file:PATH"); owned. NULL and *err. */
+char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_error **err);
+
+/* config_plugin.c */
+/* The installed plugin with this id as its manifest describes it, or NULL. Its files are not compared with the receipt: for names and
+ * types of settings only. */
+const abx_config_plugin *abx__config_plugin(abx_config *c, const char *id);
+void abx__config_forget_plugins(abx_config *c);
+/* "true" for 1, yes, on, true; else "false". */
+const char *abx__config_plain_bool(const char *text);
 
 /* config_file.c */
 typedef struct abx_config_file {

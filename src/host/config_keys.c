@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "host/manifest.h"
 
 enum { ANY = 1, TRUSTED = 0, SECRET = 1, OPEN = 0 }; /* words of settings.def */
 
@@ -225,6 +226,7 @@ bool abx_setting_accepts(const abx_setting_row *row, const char *text, char expe
         want = "text, a number, true or false";
         ok = true;
         break;
+    case ABX_SETTING_OPTION: return abx_option_accepts(row->option, text, expected);
     }
     snprintf(expected, 160, "%s", want);
     return ok;

@@ -18,7 +18,8 @@ typedef enum abx_setting_type {
     ABX_SETTING_SIZE,
     ABX_SETTING_NUMBER,
     ABX_SETTING_COUNT,
-    ABX_SETTING_ANY /* option of a provider that is not built in: its manifest knows the type */
+    ABX_SETTING_ANY,   /* option of a provider whose manifest is not known here */
+    ABX_SETTING_OPTION /* option of an installed plugin: as `option` says */
 } abx_setting_type;
 
 typedef struct abx_setting_row {
@@ -31,7 +32,8 @@ typedef struct abx_setting_row {
     const char *otherwise; /* default, or NULL */
     bool project;          /* a project file may set it without being trusted */
     bool secret;
-    const char *text; /* one line for people */
+    const char *text;                /* one line for people */
+    const struct abx_option *option; /* OPTION: of the manifest (host/manifest.h); else NULL */
 } abx_setting_row;
 
 const abx_setting_row *abx_settings(size_t *count);

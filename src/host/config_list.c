@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/config_inner.h"
+#include "host/manifest.h"
 
 static const char *source_name(abx_source source)
 {
@@ -43,7 +44,7 @@ static void add(list *l, const char *key, bool always)
     abx_source source;
     const char *where;
     const char *value = abx_config_get(l->config, key, &source, &where);
-    const abx_setting_row *row = abx_setting_find(key, ABX_ERR_CONFIG, NULL);
+    const abx_setting_row *row = abx_config_row(l->config, key, ABX_ERR_CONFIG, NULL);
     if (!row || (!value && !always) || is_listed(l, key))
         return;
     ABX_AUTO_FREE char *shown = value ? abx_setting_shown(row, value) : NULL;
@@ -81,6 +82,11 @@ yyjson_doc *abx_config_list(abx_config *c)
         ABX_AUTO_FREE char *key =
             id ? abx_format("providers.%s.%s", id, rows[i].key) : abx_strdup(rows[i].key);
         add(&l, key, !rows[i].provider);
+    }
+    const abx_config_plugin *plugin = provider ? abx__config_plugin(c, provider) : NULL;
+    for (size_t i = 0; plugin && i < plugin->manifest->option_count; i++) {
+        ABX_AUTO_FREE char *key = abx_format("providers.%s.%s", provider, plugin->rows[i].key);
+        add(&l, key, false);
     }
     add_values(&l, &c->flags);
     add_values(&l, &c->files);

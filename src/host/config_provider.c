@@ -79,11 +79,11 @@ static char *reference_file(const abx_config *c, const abx_config_value *v, abx_
     return NULL;
 }
 
-static char *resolve(const abx_config *c, const abx_config_value *v, abx_error **err)
+char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_error **err)
 {
-    if (v->row->secret && abx_has_prefix(v->text, "env:"))
+    if (abx_has_prefix(v->text, "env:"))
         return reference_env(c, v, err);
-    if (v->row->secret && abx_has_prefix(v->text, "file:"))
+    if (abx_has_prefix(v->text, "file:"))
         return reference_file(c, v, err);
     return abx_strdup(v->text);
 }
@@ -101,7 +101,9 @@ char *abx_config_secret(abx_config *c, const char *provider, const char *key, ab
     if (env)
         return abx_strdup(env);
     const abx_config_value *v = abx__config_in_files(c, whole);
-    return v ? resolve(c, v, err) : abx_strdup(row->otherwise);
+    if (!v)
+        return abx_strdup(row->otherwise);
+    return row->secret ? abx__config_resolve(c, v, err) : abx_strdup(v->text);
 }
 
 /* --- options ----------------------------------------------------------------------------------------- */

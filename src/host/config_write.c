@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/config_inner.h"
+#include "host/manifest.h"
 
 #define LOCK_TRIES   500
 #define LOCK_STEP_NS 10000000L
@@ -47,14 +48,18 @@ static int add_escaped(abx_buf *out, unsigned char c)
     return abx_buf_add_byte(out, c);
 }
 
-/* The value as TOML (owned): true and false where the setting is that, else a string. */
+static bool is_bool_option(const abx_setting_row *row)
+{
+    return row->option && row->option->type == ABX_OPTION_BOOL;
+}
+
+/* The value as TOML (owned): true, false and numbers where the setting is that, else a string. */
 static char *literal_of(const abx_setting_row *row, const char *value, abx_error **err)
 {
-    if (row->type == ABX_SETTING_BOOL) {
-        bool yes = abx_str_eq(value, "true") || abx_str_eq(value, "1") ||
-                   abx_str_eq(value, "yes") || abx_str_eq(value, "on");
-        return abx_strdup(yes ? "true" : "false");
-    }
+    if (row->type == ABX_SETTING_BOOL || is_bool_option(row))
+        return abx_strdup(abx__config_plain_bool(value));
+    if (row->option && row->option->type == ABX_OPTION_INT)
+        return abx_strdup(value);
     ABX_AUTO_BUF out = ABX_BUF(ABX_TOML_MAX);
     int rc = abx_buf_add_byte(&out, '"');
     for (const char *p = value; *p && rc == 0; p++)
@@ -69,10 +74,10 @@ static char *literal_of(const abx_setting_row *row, const char *value, abx_error
 }
 
 /* The row of a key that may begin with "profiles.NAME.". */
-static const abx_setting_row *row_of(const char *key, abx_error **err)
+static const abx_setting_row *row_of(abx_config *c, const char *key, abx_error **err)
 {
     if (!abx_has_prefix(key, "profiles."))
-        return abx_setting_find(key, ABX_ERR_USAGE, err);
+        return abx_config_row(c, key, ABX_ERR_USAGE, err);
     const char *name = key + strlen("profiles.");
     const char *dot = strchr(name, '.');
     ABX_AUTO_FREE char *profile = abx_strndup(name, dot ? (size_t)(dot - name) : strlen(name));
@@ -83,12 +88,19 @@ static const abx_setting_row *row_of(const char *key, abx_error **err)
                  "a key of a profile is 'profiles.NAME.KEY', for example profiles.work.provider");
         return NULL;
     }
-    return abx_setting_find(dot + 1, ABX_ERR_USAGE, err);
+    return abx_config_row(c, dot + 1, ABX_ERR_USAGE, err);
 }
 
-int abx_config_check_key(const char *key, abx_error **err)
+int abx_config_check_key(abx_config *c, const char *key, abx_error **err)
 {
-    return row_of(key, err) ? 0 : -1;
+    return row_of(c, key, err) ? 0 : -1;
+}
+
+bool abx_config_is_secret(abx_config *c, const char *key)
+{
+    ABX_AUTO_ERROR ignored = NULL; /* writing the key tells what is wrong with it */
+    const abx_setting_row *row = row_of(c, key, &ignored);
+    return row && row->secret;
 }
 
 /* Read the file ("" if there is none), change it by `literal` (NULL: unset), check and replace it. */
@@ -134,8 +146,13 @@ static int check_profile_value(const abx_config *c, const char *value, abx_error
 
 int abx_config_write(abx_config *c, const char *key, const char *value, abx_error **err)
 {
-    const abx_setting_row *row = row_of(key, err);
-    if (!row || abx_setting_check(row, value, ABX_ERR_USAGE, key, err) < 0)
+    const abx_setting_row *row = row_of(c, key, err);
+    if (!row)
+        return -1;
+    if (is_bool_option(row))
+        value = abx__config_plain_bool(value);
+    bool reference = row->secret && abx_is_reference(value);
+    if (!reference && abx_setting_check(row, value, ABX_ERR_USAGE, key, err) < 0)
         return -1;
     if (strcmp(key, "profile") == 0 && check_profile_value(c, value, err) < 0)
         return -1;
@@ -145,9 +162,19 @@ int abx_config_write(abx_config *c, const char *key, const char *value, abx_erro
     return abx__config_reload(c, err);
 }
 
+/* What a file has that the plugin does not know (any more) can be taken out. */
+static bool may_unset(abx_config *c, const char *key, abx_error **err)
+{
+    const char *rest = abx_has_prefix(key, "profiles.") ? strstr(key, ".providers.") : NULL;
+    rest = rest ? rest + 1 : key;
+    if (abx_has_prefix(rest, "providers.") && abx_setting_find(rest, ABX_ERR_USAGE, NULL))
+        return true;
+    return row_of(c, key, err) != NULL;
+}
+
 int abx_config_unset(abx_config *c, const char *key, abx_error **err)
 {
-    if (!row_of(key, err) || change(c, key, NULL, err) < 0)
+    if (!may_unset(c, key, err) || change(c, key, NULL, err) < 0)
         return -1;
     return abx__config_reload(c, err);
 }

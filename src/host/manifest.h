@@ -112,6 +112,6 @@ bool abx_manifest_has_op(const abx_manifest *manifest, abx_op_id op);
 const abx_option *abx_manifest_option(const abx_manifest *manifest, const char *name);
 
 /* True if text is a value of this option ("true" or "false" for BOOL; digits for INT within its range; …); else `expected` says what is. */
-bool abx_option_accepts(const abx_option *option, const char *text, char expected[200]);
+bool abx_option_accepts(const abx_option *option, const char *text, char expected[160]);
 
 #endif

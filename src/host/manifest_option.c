@@ -183,7 +183,7 @@ static void set_default(abx_mf_reader *r, reading *o, const char *option)
         abx__mf_wrong(r, node, key, "a value", "absent: a secret has no default", NULL);
         return;
     }
-    char expected[200];
+    char expected[160];
     ABX_AUTO_FREE char *text =
         node->type == ABX_TOML_STRING ? abx_strndup(node->text, node->len) : abx__mf_shown(node);
     bool ok = fits_type(o->option.type, node->type) &&
@@ -281,14 +281,14 @@ void abx__mf_option_clear(abx_option *option)
 
 /* --- values ---------------------------------------------------------------------------------------------- */
 
-static bool accepts_int(const abx_option *o, const char *text, char expected[200])
+static bool accepts_int(const abx_option *o, const char *text, char expected[160])
 {
     char least[32] = "", most[32] = "";
     if (o->has_min)
         snprintf(least, sizeof least, " from %lld", (long long)o->min);
     if (o->has_max)
         snprintf(most, sizeof most, " up to %lld", (long long)o->max);
-    snprintf(expected, 200, "a whole number%s%s", least, most);
+    snprintf(expected, 160, "a whole number%s%s", least, most);
     const char *digits = text + (*text == '-');
     if (!*digits || digits[strspn(digits, "0123456789")] || (*digits == '0' && digits[1]))
         return false;
@@ -297,34 +297,34 @@ static bool accepts_int(const abx_option *o, const char *text, char expected[200
     return errno == 0 && (!o->has_min || value >= o->min) && (!o->has_max || value <= o->max);
 }
 
-static bool accepts_choice(const abx_option *o, const char *text, char expected[200])
+static bool accepts_choice(const abx_option *o, const char *text, char expected[160])
 {
-    size_t used = (size_t)snprintf(expected, 200, "one of ");
+    size_t used = (size_t)snprintf(expected, 160, "one of ");
     bool found = false;
     for (char **c = o->choices; *c; c++) {
         found = found || strcmp(*c, text) == 0;
-        if (used < 190)
-            used += (size_t)snprintf(expected + used, 200 - used, "%s%s",
+        if (used < 150)
+            used += (size_t)snprintf(expected + used, 160 - used, "%s%s",
                                      c == o->choices ? "" : ", ", *c);
     }
-    if (used >= 200)
-        memcpy(expected + abx_utf8_whole(expected, 195), "…", sizeof "…");
+    if (used >= 160)
+        memcpy(expected + abx_utf8_whole(expected, 156), "…", sizeof "…");
     return found;
 }
 
-bool abx_option_accepts(const abx_option *o, const char *text, char expected[200])
+bool abx_option_accepts(const abx_option *o, const char *text, char expected[160])
 {
     switch (o->type) {
     case ABX_OPTION_INT: return accepts_int(o, text, expected);
     case ABX_OPTION_ENUM: return accepts_choice(o, text, expected);
     case ABX_OPTION_BOOL:
-        snprintf(expected, 200, "true or false");
+        snprintf(expected, 160, "true or false");
         return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case ABX_OPTION_URL:
-        snprintf(expected, 200, "an address that begins with https:// or http://");
+        snprintf(expected, 160, "an address that begins with https:// or http://");
         return abx__mf_is_url(text);
     case ABX_OPTION_STRING: break;
     }
-    snprintf(expected, 200, "one line of text");
+    snprintf(expected, 160, "one line of text");
     return !abx__mf_has_control(text) && abx_utf8_valid(text, strlen(text));
 }

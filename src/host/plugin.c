@@ -18,6 +18,20 @@ const char *abx_trust_name(abx_trust trust)
     return names[trust];
 }
 
+const char **abx_plugin_secret_keys(const abx_plugin *p)
+{
+    const abx_manifest *m = p->manifest;
+    const char **names = abx_alloc_array(m->option_count + ABX_CORE_COUNT + 1, sizeof *names);
+    size_t n = 0;
+    for (size_t i = 0; i < m->option_count; i++)
+        if (m->options[i].secret)
+            names[n++] = m->options[i].name;
+    for (int i = 0; i < ABX_CORE_COUNT; i++)
+        if (p->consent[i] && abx_core_key_is_secret((abx_core_key)i))
+            names[n++] = abx_core_key_name((abx_core_key)i);
+    return names;
+}
+
 void abx_plugin_free(abx_plugin *p)
 {
     if (!p)

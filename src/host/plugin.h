@@ -42,6 +42,9 @@ int abx_plugin_open_folder(const char *folder, abx_plugin **out, abx_error **err
 void abx_plugin_find_program(const abx_manifest *manifest, int folder_fd, const char *folder,
                              int *program_fd, abx_problems *problems);
 
+/* Names of what is secret among its options and the common keys that it may see ("token", "apiKey"), NULL at the end.
+ * The array is the caller's (free), the names are borrowed from the manifest. */
+const char **abx_plugin_secret_keys(const abx_plugin *plugin);
 const char *abx_trust_name(abx_trust trust); /* "catalog", "local", "link", "folder" */
 
 #endif

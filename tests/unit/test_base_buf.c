@@ -1,6 +1,10 @@
 /* Buffers: limits, overflow, and the 0 behind the contents. */
 #include "kit.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 #include "base/buf.h"
 
 static void grows_up_to_its_limit_and_no_further(void **state)
@@ -162,6 +166,33 @@ static void full_reads_and_writes_go_through_a_pipe(void **state)
     assert_int_equal(status, 0);
 }
 
+static void a_full_write_at_an_offset_leaves_a_hole_before_it(void **state)
+{
+    (void)state;
+    ABX_AUTO_FD fd = memfd_create("test", MFD_CLOEXEC);
+    char back[8];
+    assert_int_equal(abx_pwrite_full(fd, "xyz", 3, 5), 0);
+    assert_int_equal(abx_read_full(fd, back, sizeof back), 8); /* its own offset is the beginning */
+    assert_memory_equal(back, "\0\0\0\0\0xyz", 8);
+}
+
+static void what_does_not_fit_is_an_error_after_a_short_write(void **state)
+{
+    (void)state;
+    ABX_AUTO_FD fd = memfd_create("test", MFD_CLOEXEC);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){10, 10}) < 0)
+            _exit(1);
+        _exit(abx_pwrite_full(fd, "0123456789abcdef", 16, 4) < 0 && errno == EFBIG ? 0 : 2);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +209,8 @@ int main(void)
         cmocka_unit_test(size_sums_and_products_notice_overflow),
         cmocka_unit_test(strndup_stops_at_the_zero),
         cmocka_unit_test(full_reads_and_writes_go_through_a_pipe),
+        cmocka_unit_test(a_full_write_at_an_offset_leaves_a_hole_before_it),
+        cmocka_unit_test(what_does_not_fit_is_an_error_after_a_short_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

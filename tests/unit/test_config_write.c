@@ -144,13 +144,13 @@ static void nothing_wrong_is_written(void **state)
         abx_error *err = NULL;
         assert_int_equal(abx_config_write(c, cases[i].key, cases[i].value, &err), -1);
         if (strcmp(cases[i].word, "one of table") != 0 && strcmp(cases[i].word, "duration") != 0)
-            assert_int_equal(abx_config_check_key(cases[i].key, NULL), -1);
+            assert_int_equal(abx_config_check_key(c, cases[i].key, NULL), -1);
         if (err->id != ABX_ERR_USAGE || !strstr(err->message, cases[i].word))
             fail_msg("%s: %s", cases[i].key, err->message);
         abx_error_free(err);
     }
-    assert_int_equal(abx_config_check_key("profiles.p.providers.x.api_key", NULL), 0);
-    assert_int_equal(abx_config_check_key("output", NULL), 0);
+    assert_int_equal(abx_config_check_key(c, "profiles.p.providers.x.api_key", NULL), 0);
+    assert_int_equal(abx_config_check_key(c, "output", NULL), 0);
     ABX_AUTO_FREE char *text = read_back(".abx/config.toml");
     assert_string_equal(text, "# untouched\n");
     abx_config_free(c);

@@ -199,7 +199,7 @@ static void kinds_and_protocols(void **state)
     check_changed("[\"./plugin\", \"--stdio\"]", "\"./plugin\"",
                   "8:1: error: 'runtime.command' must be a list of texts: the program and its "
                   "arguments, found \"./plugin\"");
-    check_changed("\"--stdio\"", "5", "8:25: error: 'runtime.command[1]' must be text, found 5");
+    check_changed("\"--stdio\"", "5", "8:24: error: 'runtime.command[1]' must be text, found 5");
     check_changed(
         "features = [\"list\", \"process\", \"process.attach\"]\n", "",
         "5:2: error: 'runtime.features' is missing: it must be a list of names of features");

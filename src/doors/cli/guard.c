@@ -21,7 +21,7 @@ static bool env_holds_secret(void)
     return false;
 }
 
-void abx_guard_secrets(const abx_config *config)
+void abx_guard_secrets(abx_config *config)
 {
     struct rlimit core;
     if (abx_config_holds_secret(config)) {

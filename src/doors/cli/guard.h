@@ -9,6 +9,6 @@
 void abx_guard_memory(void);
 /* The same if the configuration holds the text of a secret. With a secret in the environment only, no core file is written:
  * the environment can be read in many places, a file would stay. */
-void abx_guard_secrets(const abx_config *config);
+void abx_guard_secrets(abx_config *config);
 
 #endif

@@ -10,9 +10,6 @@ int abx_params_env(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err);
 /* One line on stderr when limits of this new sandbox can only be watched. They were asked for. */
 void abx_note_watched(abx_cli *cli, yyjson_val *sandbox);
-/* Call op with each word of the command line as its parameter `param`, as kill does: each is tried, the code is that of the first
- * failure. verb_template.c */
-int abx_remove_each(abx_cli *cli, abx_op_id op, const char *param, abx_error **err);
 /* Parameters of sandbox.fork: name, labels, life. NULL and *err. */
 yyjson_mut_doc *abx_params_fork(abx_cli *cli, const char *sandbox, yyjson_mut_val **root,
                                 abx_error **err);

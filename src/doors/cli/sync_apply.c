@@ -76,19 +76,11 @@ static int delete_by_call(abx_sync *s, const char *path, abx_error **err)
 /* Many at once. 1: the sandbox has no program for it. */
 static int delete_by_program(abx_sync *s, const abx_buf *names, abx_error **err)
 {
-    static const char *const words[] = {"xargs", "-0", "rm", "-rf", "--"};
-    yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *d = abx_cli_params(s->sandbox, &root);
-    yyjson_mut_val *cmd = abx_mut_arr(d, root, "cmd");
-    for (size_t i = 0; i < ABX_COUNT(words); i++)
-        yyjson_mut_arr_add_str(d, cmd, words[i]);
-    abx_mut_str(d, root, "cwd", s->remote);
-    abx_mut_str(d, root, "user", s->copy.user);
-    abx_mut_strn(d, abx_mut_obj(d, root, "input"), "text", abx_buf_cstr(names), names->len);
+    static const char *const words[] = {"rm", "-rf", "--", NULL};
     abx_stream stream;
     yyjson_val *result = NULL;
     ABX_AUTO_ERROR failed = NULL;
-    int rc = abx_stream_open(&stream, s->cli, ABX_OP_PROCESS_START, s->sandbox, d, false, &failed);
+    int rc = abx__sync_names_run(s, names, words, &stream, &failed);
     if (rc == 0)
         rc = abx_stream_finish(&stream, &result, &failed);
     int64_t code = rc == 0 ? abx_json_int(result, "exitCode", -1) : 0;
@@ -114,8 +106,7 @@ static int delete_all_remote(abx_sync *s, const abx_sync_plan *plan, abx_error *
         if (a->kind != ABX_SYNC_DELETE || abx__sync_place(s, a->to) != 1)
             continue;
         count++;
-        ABX_CHECK(abx_buf_addf(&names, "./%s", a->entry->path) == 0 &&
-                  abx_buf_add_byte(&names, 0) == 0);
+        abx__sync_names_add(&names, a->entry);
     }
     s->done.deleted += count;
     int rc = count > SINGLY ? delete_by_program(s, &names, err) : 1;

@@ -112,18 +112,10 @@ static int take_output(abx_sync *s, abx_stream *stream, abx_error **err)
 
 static int digests_there(abx_sync *s, const abx_buf *names, abx_error **err)
 {
-    static const char *const words[] = {"xargs", "-0", "-r", "sha256sum", "-z", "--"};
-    yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *d = abx_cli_params(s->sandbox, &root);
-    yyjson_mut_val *cmd = abx_mut_arr(d, root, "cmd");
-    for (size_t i = 0; i < ABX_COUNT(words); i++)
-        yyjson_mut_arr_add_str(d, cmd, words[i]);
-    abx_mut_str(d, root, "cwd", s->remote);
-    abx_mut_str(d, root, "user", s->copy.user);
-    abx_mut_strn(d, abx_mut_obj(d, root, "input"), "text", abx_buf_cstr(names), names->len);
+    static const char *const words[] = {"-r", "sha256sum", "-z", "--", NULL};
     abx_stream stream;
     yyjson_val *result = NULL;
-    int rc = abx_stream_open(&stream, s->cli, ABX_OP_PROCESS_START, s->sandbox, d, false, err);
+    int rc = abx__sync_names_run(s, names, words, &stream, err);
     if (rc == 0)
         rc = take_output(s, &stream, err);
     if (rc == 0)
@@ -147,7 +139,7 @@ int abx__sync_digests(abx_sync *s, abx_error **err)
         const abx_sync_entry *e = &s->lists[0].entries[i];
         if (!is_candidate(e, abx_sync_list_find(&s->lists[1], e->path)))
             continue;
-        ABX_CHECK(abx_buf_addf(&names, "./%s", e->path) == 0 && abx_buf_add_byte(&names, 0) == 0);
+        abx__sync_names_add(&names, e);
     }
     if (names.len == 0)
         return 0;

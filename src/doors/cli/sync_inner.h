@@ -4,6 +4,7 @@
 
 #include "doors/cli/copy.h"
 #include "doors/cli/ignore.h"
+#include "doors/cli/stream.h"
 #include "doors/cli/sync_plan.h"
 
 typedef struct abx_sync_watch abx_sync_watch;
@@ -35,6 +36,13 @@ int abx__sync_scan_local(abx_sync *s, abx_error **err);
 int abx__sync_scan_remote(abx_sync *s, abx_error **err);
 /* The patterns: .abxignore of the local folder, then --exclude and --include in their order. */
 int abx__sync_read_ignore(abx_sync *s, abx_error **err);
+
+/* sync_names.c */
+/* One more path behind the others, as xargs -0 reads it. */
+void abx__sync_names_add(abx_buf *names, const abx_sync_entry *e);
+/* Start `xargs -0 WORDS...` (up to a NULL) in the sandbox's folder, with the names as its input. As abx_stream_open. */
+int abx__sync_names_run(abx_sync *s, const abx_buf *names, const char *const *words,
+                        abx_stream *stream, abx_error **err);
 
 /* sync_digest.c: SHA-256 of the files that both sides have with the same size. */
 int abx__sync_digests(abx_sync *s, abx_error **err);

@@ -111,15 +111,8 @@ static int write_data(unpacker *u, int fd, const char *name)
             return 0;
         if (rc != ARCHIVE_OK)
             return fail_archive(u);
-        size_t at = 0;
-        while (at < n) { /* at an offset: holes stay holes */
-            ssize_t put = pwrite(fd, (const char *)bytes + at, n - at, offset + (la_int64_t)at);
-            if (put < 0 && errno == EINTR)
-                continue;
-            if (put <= 0)
-                return fail_name(u, name);
-            at += (size_t)put;
-        }
+        if (abx_pwrite_full(fd, bytes, n, offset) < 0) /* at an offset: holes stay holes */
+            return fail_name(u, name);
         *u->bytes += (int64_t)n;
         abx_transfer_add(u->o->transfer, (int64_t)n, 0);
     }

@@ -70,7 +70,7 @@ int abx_verb_config_get(abx_cli *cli, abx_error **err)
     ABX_AUTO_JSON doc = abx_config_list(cli->_config);
     yyjson_val *s = find_setting(abx_json_get(yyjson_doc_get_root(doc), "settings"), key);
     if (!s) {
-        if (!abx_setting_find(key, ABX_ERR_USAGE, err))
+        if (!abx_config_row(cli->_config, key, ABX_ERR_USAGE, err))
             return -1;
         abx_cli_note(cli, "abx: '%s' is not set", key);
         return 1;
@@ -83,19 +83,6 @@ int abx_verb_config_get(abx_cli *cli, abx_error **err)
         return 1;
     }
     return abx_print_line(cli, value, err);
-}
-
-/* True for a key whose value is a secret; "profiles.NAME." may stand in front. */
-static bool is_secret_key(const char *key)
-{
-    if (strncmp(key, "profiles.", 9) == 0) {
-        const char *dot = strchr(key + 9, '.');
-        key = dot ? dot + 1 : key;
-    }
-    abx_error *ignored = NULL; /* writing it tells what is wrong with the key */
-    const abx_setting_row *row = abx_setting_find(key, ABX_ERR_USAGE, &ignored);
-    abx_error_free(ignored);
-    return row && row->secret;
 }
 
 /* Bytes of the first line, without its end. -1 and *err. */
@@ -157,7 +144,7 @@ static char *read_value(abx_cli *cli, abx_error **err)
 static int plan_config(abx_cli *cli, const char *what, const char *key, const char *value,
                        abx_error **err)
 {
-    if (key && abx_config_check_key(key, err) < 0)
+    if (key && abx_config_check_key(cli->_config, key, err) < 0)
         return -1;
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_mut_new(&root);
@@ -188,8 +175,8 @@ int abx_verb_config_set(abx_cli *cli, abx_error **err)
     const char *value = cli->args->words[1];
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
-    if (cli->dry_run &&
-        !(is_secret_key(key) && !abx_is_reference(value) && strcmp(value, "-") != 0))
+    if (cli->dry_run && !(abx_config_is_secret(cli->_config, key) && !abx_is_reference(value) &&
+                          strcmp(value, "-") != 0))
         return plan_config(cli, "config.set", key, value, err);
     if (strcmp(value, "-") == 0) {
         char *read = read_value(cli, err);
@@ -199,7 +186,7 @@ int abx_verb_config_set(abx_cli *cli, abx_error **err)
         free(read);
         return rc < 0 ? -1 : print_change(cli, key, err);
     }
-    if (is_secret_key(key) && value[0] && !abx_is_reference(value)) {
+    if (abx_config_is_secret(cli->_config, key) && value[0] && !abx_is_reference(value)) {
         abx_fail(err, ABX_ERR_USAGE,
                  "a secret is no word of a command line, others can see it there");
         return abx_hint(

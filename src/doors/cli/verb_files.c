@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/cli/details.h"
+#include "doors/cli/each.h"
 #include "doors/cli/file_text.h"
 #include "doors/cli/print.h"
 #include "doors/cli/remote_path.h"
@@ -95,8 +96,9 @@ int abx_verb_files_stat(abx_cli *cli, abx_error **err)
 }
 
 /* A folder goes only with -r: asked before, since the operation takes both. */
-static int remove_one(abx_cli *cli, const char *word, abx_error **err)
+static int remove_one(abx_cli *cli, const char *word, void *data, abx_error **err)
 {
+    (void)data;
     ABX_AUTO_REMOTE p = {NULL, NULL};
     ABX_AUTO_JSON found = NULL;
     ABX_AUTO_ERROR failed = NULL;
@@ -116,8 +118,9 @@ static int remove_one(abx_cli *cli, const char *word, abx_error **err)
     return abx_cli_call(cli, ABX_OP_FS_REMOVE, path_params(cli, &p, &root), NULL, err);
 }
 
-static int make_one(abx_cli *cli, const char *word, abx_error **err)
+static int make_one(abx_cli *cli, const char *word, void *data, abx_error **err)
 {
+    (void)data;
     ABX_AUTO_REMOTE p = {NULL, NULL};
     ABX_AUTO_JSON made = NULL;
     yyjson_mut_val *root = NULL;
@@ -131,39 +134,14 @@ static int make_one(abx_cli *cli, const char *word, abx_error **err)
     return abx_hint(err, "with -p a folder that exists is no error");
 }
 
-/* Each word is tried; the code is that of the first failure. done: the member that lists what was done, for JSON. */
-static int for_each(abx_cli *cli, int (*one)(abx_cli *cli, const char *word, abx_error **err),
-                    const char *done, abx_error **err)
-{
-    const abx_args *a = cli->args;
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    yyjson_mut_val *list = abx_mut_arr(d, root, done);
-    int code = 0;
-    for (size_t i = 0; i < a->word_count; i++) {
-        ABX_AUTO_ERROR failed = NULL;
-        if (one(cli, a->words[i], &failed) == 0) {
-            yyjson_mut_arr_add_strcpy(d, list, a->words[i]);
-            continue;
-        }
-        if (a->word_count == 1 || failed->id == ABX_ERR_CANCELLED)
-            return abx_error_take(err, ABX_TAKE(failed));
-        int rc = abx_cli_report(cli, failed);
-        code = code ? code : rc;
-    }
-    if (abx_cli_json(cli) && abx_print_json_mut(cli, root, err) < 0)
-        return -1;
-    return code;
-}
-
 int abx_verb_files_rm(abx_cli *cli, abx_error **err)
 {
-    return for_each(cli, remove_one, "removed", err);
+    return abx_each_word(cli, remove_one, NULL, "removed", err);
 }
 
 int abx_verb_files_mkdir(abx_cli *cli, abx_error **err)
 {
-    return for_each(cli, make_one, "created", err);
+    return abx_each_word(cli, make_one, NULL, "created", err);
 }
 
 int abx_verb_files_mv(abx_cli *cli, abx_error **err)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "doors/cli/each.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
 #include "doors/cli/table.h"
@@ -66,7 +67,7 @@ int abx_verb_snapshot_ls(abx_cli *cli, abx_error **err)
 
 int abx_verb_snapshot_rm(abx_cli *cli, abx_error **err)
 {
-    return abx_remove_each(cli, ABX_OP_SANDBOX_SNAPSHOT_REMOVE, "snapshotId", err);
+    return abx_each_call(cli, ABX_OP_SANDBOX_SNAPSHOT_REMOVE, "snapshotId", NULL, err);
 }
 
 int abx_verb_fork(abx_cli *cli, abx_error **err)

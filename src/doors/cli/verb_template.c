@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/cli/details.h"
-#include "doors/cli/dry_run.h"
+#include "doors/cli/each.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
 #include "doors/cli/table.h"
@@ -102,25 +102,7 @@ int abx_verb_template_info(abx_cli *cli, abx_error **err)
 
 /* --- rm ------------------------------------------------------------------------------------------------- */
 
-int abx_remove_each(abx_cli *cli, abx_op_id op, const char *param, abx_error **err)
-{
-    int code = 0;
-    for (size_t i = 0; i < cli->args->word_count; i++) {
-        yyjson_mut_val *root = NULL;
-        yyjson_mut_doc *params = abx_mut_new(&root);
-        ABX_AUTO_ERROR failed = NULL;
-        abx_mut_str(params, root, param, cli->args->words[i]);
-        if (abx_cli_call(cli, op, params, NULL, &failed) == 0 || abx_is_dry_run(cli, failed))
-            continue;
-        if (cli->args->word_count == 1 || failed->id == ABX_ERR_CANCELLED)
-            return abx_error_take(err, ABX_TAKE(failed));
-        int rc = abx_cli_report(cli, failed);
-        code = code ? code : rc;
-    }
-    return code;
-}
-
 int abx_verb_template_rm(abx_cli *cli, abx_error **err)
 {
-    return abx_remove_each(cli, ABX_OP_SANDBOX_TEMPLATE_REMOVE, "template", err);
+    return abx_each_call(cli, ABX_OP_SANDBOX_TEMPLATE_REMOVE, "template", NULL, err);
 }

@@ -2,7 +2,6 @@
  * stream from its start; what is too much falls off at the old end. */
 #include "local/envd/inner.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,21 +102,6 @@ static int open_file(void)
     return -1;
 }
 
-static int file_write(abx__store *s, const uint8_t *bytes, size_t n, uint64_t at)
-{
-    while (n > 0) {
-        ssize_t put = pwrite(s->fd, bytes, n, (off_t)at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return -1;
-        bytes += put;
-        n -= (size_t)put;
-        at += (uint64_t)put;
-    }
-    return 0;
-}
-
 /* From memory into a file. 0, -1: there is no room for one. */
 static int spill(abx__store *s)
 {
@@ -129,7 +113,7 @@ static int spill(abx__store *s)
         size_t n = s->cap - from;
         if (n > s->end - at)
             n = (size_t)(s->end - at);
-        if (file_write(s, s->ring + from, n, at) < 0) {
+        if (abx_pwrite_full(s->fd, s->ring + from, n, (off_t)at) < 0) {
             abx_close_fd(&s->fd);
             return -1;
         }
@@ -236,7 +220,7 @@ void abx__store_add(abx__store *s, const uint8_t *bytes, size_t n)
     bool kept = s->fd >= 0 || spill(s) == 0;
     if (kept) {
         file_room(s, n);
-        kept = s->fd >= 0 ? file_write(s, bytes, n, s->end) == 0 : false;
+        kept = s->fd >= 0 && abx_pwrite_full(s->fd, bytes, n, (off_t)s->end) == 0;
     }
     if (!kept)
         drop_all(s); /* the disk is full: what is missing will be told as a gap */

@@ -39,6 +39,7 @@ typedef struct abx_adapter {
     const char *kind; /* "builtin", "rest", "exec", "node" */
     /* The ids that this adapter serves without a manifest (builtin), NULL at the end; or NULL. */
     const char *const *builtin_ids;
+    const char *title; /* builtin: its name for people */
     int (*open)(const abx_connection *connection, abx_provider **out, abx_error **err);
     /* Start a call that passed the gate. 0: the adapter accepted it and will end it; -1: *err, never started. */
     int (*start)(abx_provider *provider, abx_call *call, abx_error **err);

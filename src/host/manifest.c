@@ -87,8 +87,7 @@ static void kind_problem(abx_mf_reader *r, const abx_toml_node *node, const char
     const char *hint = NULL;
     if (strcmp(node->text, "python") == 0)
         hint = "a provider in Python is a program of its own: kind = \"exec\", protocol = "
-               "\"epp/1\", command = [\"python3\", \"provider.py\"]; inside a Python program, "
-               "register_provider takes a class";
+               "\"epp/1\", command = [\"python3\", \"provider.py\"]";
     else if (strcmp(node->text, "builtin") == 0)
         hint = "a builtin provider is compiled into abx; a plugin is rest, exec or node";
     ABX_AUTO_FREE char *found = abx__mf_shown(node);

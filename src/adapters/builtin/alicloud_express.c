@@ -27,6 +27,7 @@ static const char *const ids[] = {"alicloud-express", NULL};
 const abx_adapter abx_adapter_alicloud_express = {
     .kind = "builtin",
     .builtin_ids = ids,
+    .title = "Alibaba Cloud Express",
     .open = open_provider,
     .start = start,
     .close = close_provider,

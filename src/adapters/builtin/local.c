@@ -101,6 +101,7 @@ static const char *const ids[] = {"local", NULL};
 const abx_adapter abx_adapter_local = {
     .kind = "builtin",
     .builtin_ids = ids,
+    .title = "This machine",
     .open = open_provider,
     .start = start,
     .close = close_provider,

@@ -1,5 +1,6 @@
 #include "doors/cli/complete.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,8 +177,21 @@ static void offer_sandboxes(line *l, const char *behind)
     abx_ledger_free(ledger);
 }
 
+/* What lies in the store under the name of a provider. */
+static void offer_installed(line *l, const char *before)
+{
+    ABX_AUTO_FREE char *folder = l->home ? abx_path_join(l->home, "providers") : NULL;
+    DIR *dir = folder ? opendir(folder) : NULL;
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+        if (abx_is_name(e->d_name))
+            offer(l, before, e->d_name, NULL);
+    if (dir)
+        closedir(dir);
+}
+
 static void offer_providers(line *l, const char *before)
 {
+    offer_installed(l, before);
     for (size_t i = 0; l->adapters && l->adapters[i]; i++)
         for (const char *const *id = l->adapters[i]->builtin_ids; id && *id; id++)
             offer(l, before, *id, NULL);
@@ -272,8 +286,10 @@ static void offer_place(line *l, const char *place)
             offer_sandboxes(l, ":");
         if (either)
             ask_shell(l, "files");
-    } else if (strcmp(place, "ID") == 0 && abx_has_prefix(l->verb->name, "provider ")) {
+    } else if (abx_has_prefix(place, "ID") && abx_has_prefix(l->verb->name, "provider ")) {
         offer_providers(l, "");
+        if (strcmp(place, "ID|DIR") == 0)
+            ask_shell(l, "folders");
     } else if (strcmp(place, "ID") == 0) {
         offer_sandboxes(l, "");
     } else if (strcmp(place, "SIGNAL") == 0) {

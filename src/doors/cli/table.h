@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-#define ABX_TABLE_COLUMNS 10
+#define ABX_TABLE_COLUMNS 66
 
 typedef struct abx_table {
     size_t _columns, _rows, _cap;

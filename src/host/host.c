@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "host/host_private.h"
+#include "host/emulate_inner.h"
 
 static void collect_ids(abx_host *host)
 {
@@ -67,6 +67,7 @@ static void free_host(abx_host *host)
     free(host->ids);
     free(host->home);
     free(host->self);
+    abx__file_inputs_free(host);
     free(host);
 }
 
@@ -191,6 +192,7 @@ yyjson_doc *abx_host_describe(abx_host *host, const char *provider, abx_error **
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_str(d, root, "id", provider);
     abx_mut_str(d, root, "kind", p->adapter->kind);
-    abx_mut_val(d, root, "features", p->features);
+    ABX_AUTO_JSON features = abx__features_with_emulated(p->features);
+    abx_mut_val(d, root, "features", yyjson_doc_get_root(features));
     return abx_json_freeze(d);
 }

@@ -297,7 +297,7 @@ int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, ab
     abx_provider *provider;
     if (abx__host_check_create(abx_call_params(call), err) < 0 ||
         abx__host_provider(host, provider_id, &provider, err) < 0 ||
-        abx__host_gate(provider, provider_id, abx_call_op(call), err) < 0)
+        abx__host_gate(provider, provider_id, call, err) < 0)
         return -1;
     creation *k = ABX_NEW(creation);
     k->host = host;

@@ -171,7 +171,7 @@ int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_er
 {
     abx_provider *provider;
     if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
-        abx__host_gate(provider, provider_id, abx_call_op(call), err) < 0)
+        abx__host_gate(provider, provider_id, call, err) < 0)
         return -1;
     sweep *s = ABX_NEW(sweep);
     s->host = host;

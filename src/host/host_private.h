@@ -24,8 +24,9 @@ struct abx_host {
     const abx_log *log;
     abx_ledger *ledger; /* opened when first needed */
     abx_open_provider *providers;
-    const char **ids; /* all that are known, NULL at the end */
-    char **used;      /* last answer of abx_host_used_providers */
+    struct abx__file_input *file_inputs; /* of emulate_input.c */
+    const char **ids;                    /* all that are known, NULL at the end */
+    char **used;                         /* last answer of abx_host_used_providers */
     int closing;
     uv_timer_t closer; /* only while closing: the end comes from the loop */
     void (*close_cb)(void *data);
@@ -35,8 +36,8 @@ struct abx_host {
 int abx__host_ledger(abx_host *host, abx_ledger **out, abx_error **err);
 /* The opened provider with this id; opens it when needed. Borrowed. */
 int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_error **err);
-/* E8004 unless the provider has the operation. */
-int abx__host_gate(const abx_provider *provider, const char *id, const abx_op_row *row,
+/* E8004 unless the provider has what the call needs, or the host can emulate it. */
+int abx__host_gate(const abx_provider *provider, const char *id, const abx_call *call,
                    abx_error **err);
 /* Start a call that passed parameters and gate. */
 int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);

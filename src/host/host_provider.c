@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "host/emulate.h"
 #include "host/host_private.h"
 
 static const abx_adapter *find_adapter(abx_host *host, const char *id)
@@ -110,17 +111,19 @@ int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_e
     return 0;
 }
 
-int abx__host_gate(const abx_provider *provider, const char *id, const abx_op_row *row,
+int abx__host_gate(const abx_provider *provider, const char *id, const abx_call *call,
                    abx_error **err)
 {
-    const char *feature = abx_feature_name(row->feature);
-    const char *state = abx_json_str(provider->features, row->method, NULL);
-    if (!state)
-        state = abx_json_str(provider->features, feature, NULL);
-    if (!state && row->feature == ABX_FEATURE_SANDBOX)
-        state = "native";
-    if (state && strcmp(state, "unsupported") != 0)
+    const abx_op_row *row = abx_call_op(call);
+    const abx_op_row *input = abx_op_row_of(ABX_OP_PROCESS_STDIN);
+    if (abx__is_emulated(provider->features, call))
         return 0;
-    return abx_fail(err, ABX_ERR_FEATURE_MISSING, "provider '%s' has no '%s' (%s)", id, feature,
-                    row->method);
+    if (!abx__features_have(provider->features, row))
+        return abx_fail(err, ABX_ERR_FEATURE_MISSING, "provider '%s' has no '%s' (%s)", id,
+                        abx_feature_name(row->feature), row->method);
+    if (!abx__wants_stdin(call) || abx__features_have(provider->features, input))
+        return 0;
+    abx_fail(err, ABX_ERR_FEATURE_MISSING, "provider '%s' has no '%s': a process gets no input", id,
+             abx_feature_name(input->feature));
+    return abx_hint(err, "give it none: --no-stdin, or </dev/null");
 }

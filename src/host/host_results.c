@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "host/emulate.h"
 #include "host/host_private.h"
 #include "ops/call_host.h"
 
@@ -127,6 +128,19 @@ static void keep(watch *w)
     abx_error_free(why);
 }
 
+/* What a sandbox can do is what its provider can, and what the host makes of that. */
+static void tell_provider(const watch *w, yyjson_mut_doc *result)
+{
+    yyjson_mut_val *box = yyjson_mut_doc_get_root(result);
+    abx_provider *provider;
+    abx_mut_str(result, box, "provider", w->provider);
+    if (abx__host_provider(w->host, w->provider, &provider, NULL) < 0)
+        return;
+    ABX_AUTO_JSON features = abx__features_with_emulated(provider->features);
+    yyjson_mut_obj_remove_key(box, "features");
+    abx_mut_val(result, box, "features", yyjson_doc_get_root(features));
+}
+
 static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, void *data)
 {
     watch *w = data;
@@ -143,7 +157,7 @@ static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, voi
     if (!*err && *result && op == ABX_OP_SANDBOX_LIST)
         see_list(w, c, *result);
     if (!*err && *result && (op == ABX_OP_SANDBOX_INFO || op == ABX_OP_SANDBOX_CONNECT))
-        abx_mut_str(*result, yyjson_mut_doc_get_root(*result), "provider", w->provider);
+        tell_provider(w, *result);
     free_watch(w);
 }
 

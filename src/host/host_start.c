@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "host/emulate.h"
 #include "host/host_private.h"
 #include "ops/call_host.h"
 
@@ -11,10 +12,14 @@ int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, 
 {
     abx_provider *provider;
     if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
-        abx__host_gate(provider, provider_id, abx_call_op(call), err) < 0)
+        abx__host_gate(provider, provider_id, call, err) < 0)
         return -1;
+    int rc = 0;
     abx_call_enter_start(call);
-    int rc = provider->adapter->start(provider, call, err);
+    if (abx__is_emulated(provider->features, call))
+        abx__emulate(host, provider_id, call);
+    else
+        rc = provider->adapter->start(provider, call, err);
     abx_call_leave_start(call);
     return rc;
 }
@@ -93,7 +98,7 @@ int abx_host_check(abx_host *host, const char *forced, const abx_call *call, cha
         *provider = abx_strdup(forced ? forced : abx_host_provider(host, NULL));
     abx_provider *opened;
     if (abx__host_provider(host, *provider, &opened, err) == 0 &&
-        abx__host_gate(opened, *provider, row, err) == 0)
+        abx__host_gate(opened, *provider, call, err) == 0)
         return 0;
     free(ABX_TAKE(*provider));
     free(ABX_TAKE(*sandbox));

@@ -1,0 +1,185 @@
+/* fs.watch by listing: the folder is listed again and again and compared with what it held before. A file that was
+ * renamed is removed and created; what came and went between two looks was never there. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "host/emulate_inner.h"
+
+#define PAUSE_MS  500 /* between two looks; four times as long as a look takes, if that is more */
+#define PAUSE_MAX 10000
+#define DEPTH     64 /* levels of a recursive watch */
+
+typedef struct watch {
+    abx__emulation e;
+    uv_timer_t timer;
+    yyjson_doc *before; /* {"files"}; NULL: the first look */
+    uint64_t look_began;
+    bool held; /* the door takes no more */
+} watch;
+
+static void look(watch *w);
+
+static void on_timer(uv_timer_t *t)
+{
+    look(t->data);
+}
+
+static void wait_for_next(watch *w)
+{
+    uv_update_time(w->e.host->loop);
+    uint64_t took = uv_now(w->e.host->loop) - w->look_began;
+    uint64_t pause = took * 4 > PAUSE_MS ? took * 4 : PAUSE_MS;
+    uv_timer_start(&w->timer, on_timer, pause > PAUSE_MAX ? PAUSE_MAX : pause, 0);
+}
+
+/* The folder that was listed: what its own children stand in. Length of its path without a slash at the end. */
+static size_t folder_length(yyjson_val *files)
+{
+    size_t best_depth = SIZE_MAX, length = 0, i, n;
+    yyjson_val *file;
+    yyjson_arr_foreach(files, i, n, file)
+    {
+        const char *path = abx_json_str(file, "path", "");
+        const char *slash = strrchr(path, '/');
+        size_t depth = 0;
+        for (const char *p = path; *p; p++)
+            depth += *p == '/';
+        if (slash && depth < best_depth) {
+            best_depth = depth;
+            length = (size_t)(slash - path);
+        }
+    }
+    return length;
+}
+
+static void tell(watch *w, const char *kind, const char *path, size_t folder)
+{
+    if (!w->e.outer || strlen(path) <= folder + 1)
+        return;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_str(d, root, "kind", kind);
+    abx_mut_str(d, root, "name", path + folder + 1);
+    if (!abx_call_event(w->e.outer, "change", d))
+        w->held = true;
+}
+
+static bool differs(yyjson_val *a, yyjson_val *b, const char *member)
+{
+    return !yyjson_equals(yyjson_obj_get(a, member), yyjson_obj_get(b, member));
+}
+
+static void compare_file(watch *w, yyjson_val *was, yyjson_val *is, size_t folder)
+{
+    const char *path = abx_json_str(is, "path", "");
+    bool folder_now = abx_str_eq(abx_json_str(is, "type", NULL), "dir");
+    if (differs(was, is, "type")) {
+        tell(w, "remove", path, folder);
+        tell(w, "create", path, folder);
+        return;
+    }
+    /* A folder's time and size change with what is in it, which is told by itself. */
+    if (!folder_now &&
+        (differs(was, is, "size") || differs(was, is, "modifiedAt") || differs(was, is, "target")))
+        tell(w, "write", path, folder);
+    if (differs(was, is, "mode") || differs(was, is, "owner") || differs(was, is, "group"))
+        tell(w, "chmod", path, folder);
+}
+
+/* Both lists are sorted by path. */
+static void compare(watch *w, yyjson_val *was, yyjson_val *is)
+{
+    size_t folder = folder_length(yyjson_arr_size(is) ? is : was);
+    yyjson_arr_iter a = yyjson_arr_iter_with(was), b = yyjson_arr_iter_with(is);
+    yyjson_val *old = yyjson_arr_iter_next(&a), *now = yyjson_arr_iter_next(&b);
+    while (old || now) {
+        const char *old_path = abx_json_str(old, "path", ""), *path = abx_json_str(now, "path", "");
+        int order = !old ? 1 : !now ? -1 : strcmp(old_path, path);
+        if (order < 0)
+            tell(w, "remove", old_path, folder);
+        else if (order > 0)
+            tell(w, "create", path, folder);
+        else
+            compare_file(w, old, now, folder);
+        if (order <= 0)
+            old = yyjson_arr_iter_next(&a);
+        if (order >= 0)
+            now = yyjson_arr_iter_next(&b);
+    }
+}
+
+static void on_look(abx__emulation *e, yyjson_val *result, const abx_buf *output)
+{
+    watch *w = (watch *)e;
+    (void)output;
+    yyjson_doc *now = abx_json_copy(result);
+    if (w->before)
+        compare(w, yyjson_obj_get(yyjson_doc_get_root(w->before), "files"),
+                yyjson_obj_get(yyjson_doc_get_root(now), "files"));
+    else
+        w->held = !abx_call_event(e->outer, "started", NULL);
+    yyjson_doc_free(w->before);
+    w->before = now;
+    if (!w->held)
+        wait_for_next(w);
+}
+
+static void look(watch *w)
+{
+    static const char *const kept[] = {"sandboxId", "path", "user", NULL};
+    if (!w->e.outer || w->e.done)
+        return;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx__emulation_params(&w->e, &root, kept);
+    if (abx_json_bool(abx_call_params(w->e.outer), "recursive", false))
+        abx_mut_int(d, root, "depth", DEPTH);
+    uv_update_time(w->e.host->loop);
+    w->look_began = uv_now(w->e.host->loop);
+    abx__emulation_ask(&w->e, ABX_OP_FS_LIST, d, NULL, 0, 0, on_look);
+}
+
+static void on_resume(abx__emulation *e)
+{
+    watch *w = (watch *)e;
+    w->held = false;
+    if (!e->inner && !uv_is_active((uv_handle_t *)&w->timer))
+        wait_for_next(w);
+}
+
+static void release(abx__emulation *e)
+{
+    watch *w = (watch *)e;
+    yyjson_doc_free(w->before);
+    abx__emulation_clear(e);
+    free(w);
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    watch *w = h->data;
+    abx__emulation_unpin(&w->e);
+}
+
+static void on_release(abx_call *c, void *state)
+{
+    watch *w = state;
+    uv_close((uv_handle_t *)&w->timer, on_timer_closed);
+    abx__emulation_on_release(c, state);
+}
+
+void abx__emulate_watch(abx_host *host, const char *provider, abx_call *call)
+{
+    static const abx_call_backend backend = {.on_cancel = abx__emulation_on_cancel,
+                                             .on_resume = abx__emulation_on_resume,
+                                             .on_release = on_release};
+    watch *w = ABX_NEW(watch);
+    abx__emulation_init(&w->e, host, provider, call);
+    w->e.release = release;
+    w->e.on_resume = on_resume;
+    uv_timer_init(host->loop, &w->timer);
+    w->timer.data = w;
+    w->e.pins = 1; /* the timer */
+    abx_call_accept(call, &backend, w);
+    look(w);
+}

@@ -67,7 +67,8 @@ static void tell(watch *w, const char *kind, const char *path, size_t folder)
 
 static bool differs(yyjson_val *a, yyjson_val *b, const char *member)
 {
-    return !yyjson_equals(yyjson_obj_get(a, member), yyjson_obj_get(b, member));
+    yyjson_val *was = yyjson_obj_get(a, member), *is = yyjson_obj_get(b, member);
+    return was && is ? !yyjson_equals(was, is) : was != is;
 }
 
 static void compare_file(watch *w, yyjson_val *was, yyjson_val *is, size_t folder)

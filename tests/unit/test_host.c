@@ -15,7 +15,7 @@ static void gate_refuses_before_the_adapter_sees_anything(void **state)
     assert_non_null(strstr(r.message, "'fake' has no 'pty'"));
     assert_int_equal(rig_fake.starts, starts);
     ABX_AUTO_FREE char *path = abx_format("{\"sandboxId\":\"%s\",\"path\":\"/\"}", id);
-    assert_int_equal(host_call(&r, ABX_OP_FS_WATCH, path), ABX_ERR_FEATURE_MISSING); /* absent */
+    assert_int_equal(host_on(&r, ABX_OP_SANDBOX_METRICS, id), ABX_ERR_FEATURE_MISSING); /* absent */
     assert_int_equal(rig_fake.starts, starts);
     assert_int_equal(host_call(&r, ABX_OP_FS_STAT, path), OK); /* emulated */
     host_rig_close(&r);

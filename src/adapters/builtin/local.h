@@ -44,6 +44,22 @@ int local_box_adopt(local_provider *p, const char *id, int first_fd, bool tied, 
 void local_box_close(local_box *box, void (*cb)(void *data), void *data);
 local_box *local_box_find(local_provider *p, const char *id);
 
+/* The first member of what belongs to a call and to the work that will end it (local_wait.c): two owners, the second to let go
+ * frees. Until it is accepted it is its maker's alone. */
+typedef struct local_wait {
+    abx_call *call; /* NULL once it was let go */
+    /* The call was cancelled while the work goes on; NULL: the work is short, its end is waited for. */
+    void (*cancel)(struct local_wait *w);
+    void (*free)(struct local_wait *w);
+    bool _finished, _released;
+} local_wait;
+/* Accept the call. */
+void local_wait_accept(local_wait *w, abx_call *call);
+/* The work is over: w may be gone. */
+void local_wait_finish(local_wait *w);
+/* The same, and the call, if it is there, ends with a copy of the result (NULL: {}) or of the error. */
+void local_wait_end(local_wait *w, yyjson_val *result, const abx_error *err);
+
 /* sandbox.* (local_sandbox.c, local_create.c) and the upkeep; each as an adapter's start. */
 int local_create(local_provider *p, abx_call *call, abx_error **err);
 int local_sandbox(local_provider *p, abx_call *call, abx_error **err);
@@ -71,5 +87,7 @@ int local_job(local_provider *p, abx_call *call, const char *job, yyjson_val *pa
 
 /* End the call with a frozen document (taken over). */
 void local_end(abx_call *call, yyjson_doc *result);
+/* An answer that is there at once: accept the call and end it so (taken over). NULL: -1, nothing happens. */
+int local_answer(abx_call *call, yyjson_doc *result);
 
 #endif

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 
 typedef struct creation {
+    local_wait wait; /* first */
     local_provider *p;
-    abx_call *call; /* NULL once it was let go */
     abx_local_spec spec;
     char id[ABX_ID_LEN + 1];
     yyjson_doc *params; /* own copy: spec borrows from it */
@@ -20,11 +20,11 @@ typedef struct creation {
     char *snapshot_id;        /* … when it is there; it goes when the new sandbox is made */
     abx_error *why;           /* why that failed */
     yyjson_doc *info;         /* … or what was made */
-    bool finished, released;  /* two owners: the set-up and the call; the second to let go frees */
 } creation;
 
-static void free_creation(creation *k)
+static void free_creation(local_wait *w)
 {
+    creation *k = (creation *)w;
     yyjson_doc_free(k->params);
     free(k->weaker);
     free(k->template_id);
@@ -34,22 +34,14 @@ static void free_creation(creation *k)
     free(k);
 }
 
-/* The set-up is over. */
-static void let_go(creation *k)
-{
-    k->finished = true;
-    if (k->released)
-        free_creation(k);
-}
-
 static void on_unwanted_killed(void *data, const abx_error *err)
 {
     creation *k = data;
     if (err)
         abx_logf(k->p->log, ABX_LOG_WARN, "sandbox '%s': %s", k->id, err->message);
-    if (k->call)
-        abx_call_fail(k->call, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
-    let_go(k);
+    if (k->wait.call)
+        abx_call_fail(k->wait.call, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
+    local_wait_finish(&k->wait);
 }
 
 static void drop_box(creation *k)
@@ -74,11 +66,11 @@ static void undo(creation *k, int first_fd)
 /* The end of the whole, as on_created found it. */
 static void tell_end(creation *k)
 {
-    if (k->call && k->info)
-        local_end(k->call, ABX_TAKE(k->info));
-    else if (k->call)
-        abx_call_fail(k->call, ABX_TAKE(k->why));
-    let_go(k);
+    if (k->wait.call && k->info)
+        local_end(k->wait.call, ABX_TAKE(k->info));
+    else if (k->wait.call)
+        abx_call_fail(k->wait.call, ABX_TAKE(k->why));
+    local_wait_finish(&k->wait);
 }
 
 static void on_snapshot_dropped(void *data, yyjson_val *result, const abx_error *err)
@@ -108,7 +100,7 @@ static int drop_snapshot(creation *k)
 static void on_created(void *data, yyjson_val *info, int first_fd, const abx_error *err)
 {
     creation *k = data;
-    if (!err && (!k->call || abx_call_is_cancelled(k->call))) {
+    if (!err && (!k->wait.call || abx_call_is_cancelled(k->wait.call))) {
         undo(k, first_fd);
         return;
     }
@@ -121,25 +113,14 @@ static void on_created(void *data, yyjson_val *info, int first_fd, const abx_err
         tell_end(k);
 }
 
-static void on_cancel(abx_call *c, void *state)
+/* The set-up is short and undoes itself: its end is waited for. What comes before it may take long. */
+static void on_cancel(local_wait *w)
 {
-    /* The set-up is short and undoes itself: its end is waited for. What comes before it may take long. */
-    creation *k = state;
-    (void)c;
+    creation *k = (creation *)w;
     if (k->job && !k->snapshot_id)
         abx_local_job_cancel(k->job);
     if (k->snapshot)
         local_snapshot_cancel(k->snapshot);
-}
-
-static void on_release(abx_call *c, void *state)
-{
-    creation *k = state;
-    (void)c;
-    k->call = NULL;
-    k->released = true;
-    if (k->finished)
-        free_creation(k);
 }
 
 static int read_network(yyjson_val *params, abx_local_spec *spec, abx_error **err)
@@ -224,11 +205,11 @@ static int read_spec(creation *k, yyjson_val *params, abx_error **err)
 
 static void end_early(creation *k, abx_error *why)
 {
-    if (k->call)
-        abx_call_fail(k->call, why);
+    if (k->wait.call)
+        abx_call_fail(k->wait.call, why);
     else
         abx_error_free(why);
-    let_go(k);
+    local_wait_finish(&k->wait);
 }
 
 static void on_source_ready(void *data, yyjson_val *result, const abx_error *err)
@@ -236,7 +217,7 @@ static void on_source_ready(void *data, yyjson_val *result, const abx_error *err
     creation *k = data;
     abx_error *why = abx_error_copy(err);
     k->job = NULL;
-    if (!why && (!k->call || abx_call_is_cancelled(k->call)))
+    if (!why && (!k->wait.call || abx_call_is_cancelled(k->wait.call)))
         why = abx_error_new(ABX_ERR_CANCELLED, "cancelled");
     if (!why && !k->spec.template_name) {
         k->template_id = abx_strdup(abx_json_str(result, "id", NULL));
@@ -259,7 +240,7 @@ static void on_forked(void *data, yyjson_val *result, const abx_error *err)
     }
     k->snapshot_id = abx_strdup(abx_json_str(result, "id", NULL));
     k->spec.snapshot = k->snapshot_id;
-    if (!k->call || abx_call_is_cancelled(k->call))
+    if (!k->wait.call || abx_call_is_cancelled(k->wait.call))
         k->why = abx_error_new(ABX_ERR_CANCELLED, "cancelled");
     else if (abx_local_create(k->p->local, &k->spec, on_created, k, &k->why) == 0)
         return;
@@ -318,8 +299,9 @@ static int read_source(yyjson_val *params, abx_local_spec *spec, abx_error **err
 
 int local_create(local_provider *p, abx_call *call, abx_error **err)
 {
-    static const abx_call_backend backend = {.on_cancel = on_cancel, .on_release = on_release};
     creation *k = ABX_NEW(creation);
+    k->wait.cancel = on_cancel;
+    k->wait.free = free_creation;
     k->p = p;
     k->params = abx_json_copy(abx_call_params(call));
     yyjson_val *params = yyjson_doc_get_root(k->params);
@@ -330,11 +312,10 @@ int local_create(local_provider *p, abx_call *call, abx_error **err)
     if (is_prepared)
         rc = abx_local_create(p->local, &k->spec, on_created, k, err);
     if (rc < 0) {
-        free_creation(k);
+        free_creation(&k->wait);
         return -1;
     }
-    k->call = call;
-    abx_call_accept(call, &backend, k);
+    local_wait_accept(&k->wait, call);
     if (is_prepared)
         local_box_prepare(p, k->id);
     return 0;

@@ -6,18 +6,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* --- answers that are there at once ------------------------------------------------------------------- */
-static const abx_call_backend at_once = {0};
-
-static int answer(abx_call *call, yyjson_doc *result)
-{
-    if (!result)
-        return -1;
-    abx_call_accept(call, &at_once, NULL);
-    local_end(call, result);
-    return 0;
-}
-
 static bool has_labels(yyjson_mut_val *box, yyjson_val *wanted)
 {
     yyjson_mut_val *have = yyjson_mut_obj_get(box, "metadata");
@@ -47,69 +35,39 @@ static int list(local_provider *p, abx_call *call, abx_error **err)
             if (!has_labels(box, wanted))
                 yyjson_mut_arr_iter_remove(&it);
     }
+    static const abx_call_backend at_once = {0};
     abx_call_accept(call, &at_once, NULL);
     abx_call_end(call, d);
     return 0;
 }
 
 /* --- kill ------------------------------------------------------------------------------------------------ */
+/* Both kinds of work are short and end by themselves. */
 typedef struct pending {
+    local_wait wait; /* first */
     local_provider *p;
-    abx_call *call; /* NULL once it was let go */
     char *id;
-    bool finished, released; /* two owners: the work and the call; the second to let go frees */
 } pending;
 
-static void free_pending(pending *w)
+static void free_pending(local_wait *w)
 {
-    free(w->id);
-    free(w);
+    pending *k = (pending *)w;
+    free(k->id);
+    free(k);
 }
 
-static void on_release(abx_call *c, void *state)
-{
-    (void)c;
-    pending *w = state;
-    w->call = NULL;
-    w->released = true;
-    if (w->finished)
-        free_pending(w);
-}
-
-/* The work is over. */
-static void let_go(pending *w)
-{
-    w->finished = true;
-    if (w->released)
-        free_pending(w);
-}
-
-/* Both kinds of work are short and end by themselves. */
-static void on_cancel(abx_call *c, void *state)
-{
-    (void)c;
-    (void)state;
-}
-
-static const abx_call_backend waiting = {.on_cancel = on_cancel, .on_release = on_release};
-
-static pending *wait_for(local_provider *p, abx_call *call, const char *id)
+static pending *wait_for(local_provider *p, const char *id)
 {
     pending *w = ABX_NEW(pending);
+    w->wait.free = free_pending;
     w->p = p;
-    w->call = call;
     w->id = abx_strdup(id);
     return w;
 }
 
 static void on_killed(void *data, const abx_error *err)
 {
-    pending *w = data;
-    if (w->call && err)
-        abx_call_fail(w->call, abx_error_copy(err));
-    else if (w->call)
-        abx_call_end(w->call, NULL);
-    let_go(w);
+    local_wait_end(data, NULL, err);
 }
 
 static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
@@ -119,12 +77,12 @@ static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_e
         abx_envd_client_gone(box->client);
         local_box_close(box, NULL, NULL);
     }
-    pending *w = wait_for(p, call, id);
+    pending *w = wait_for(p, id);
     if (abx_local_kill(p->local, id, on_killed, w, err) < 0) {
-        free_pending(w);
+        free_pending(&w->wait);
         return -1;
     }
-    abx_call_accept(call, &waiting, w);
+    local_wait_accept(&w->wait, call);
     return 0;
 }
 
@@ -137,7 +95,7 @@ static void end_timeout(pending *w, yyjson_val *reply)
     char text[ABX_RFC3339_SIZE];
     abx_format_rfc3339(at, text);
     abx_mut_str(d, root, "expiresAt", at > 0 ? text : NULL);
-    abx_call_end(w->call, d);
+    abx_call_end(w->wait.call, d);
 }
 
 static void end_pause(pending *w, yyjson_val *reply)
@@ -145,7 +103,7 @@ static void end_pause(pending *w, yyjson_val *reply)
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_bool(d, root, "paused", !abx_json_bool(reply, "wasPaused", false));
-    abx_call_end(w->call, d);
+    abx_call_end(w->wait.call, d);
 }
 
 /* The list comes from the inside: what does not fit is dropped. */
@@ -168,7 +126,7 @@ static void end_ports(pending *w, yyjson_val *reply)
         abx_mut_int(d, o, "port", port);
         abx_mut_str(d, o, "address", address);
     }
-    abx_call_end(w->call, d);
+    abx_call_end(w->wait.call, d);
 }
 
 static void end_connect(pending *w)
@@ -176,9 +134,9 @@ static void end_connect(pending *w)
     abx_error *why = NULL;
     yyjson_doc *info = abx_local_info(w->p->local, w->id, &why);
     if (info)
-        local_end(w->call, info);
+        local_end(w->wait.call, info);
     else
-        abx_call_fail(w->call, why);
+        abx_call_fail(w->wait.call, why);
 }
 
 /* Only members of this operation, as numbers: whatever the other end says. */
@@ -200,25 +158,25 @@ static void end_metrics(pending *w, yyjson_val *reply)
             abx_mut_int(d, root, whole[i], n);
     }
     abx_local_add_metrics(w->p->local, w->id, d, root);
-    abx_call_end(w->call, d);
+    abx_call_end(w->wait.call, d);
 }
 
 static void on_controlled(void *data, yyjson_val *reply, const abx_error *err)
 {
     pending *w = data;
-    if (w->call && err)
-        abx_call_fail(w->call, abx_error_copy(err));
-    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_CONNECT)
+    if (w->wait.call && err)
+        abx_call_fail(w->wait.call, abx_error_copy(err));
+    else if (w->wait.call && abx_call_op(w->wait.call)->id == ABX_OP_SANDBOX_CONNECT)
         end_connect(w);
-    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_PAUSE)
+    else if (w->wait.call && abx_call_op(w->wait.call)->id == ABX_OP_SANDBOX_PAUSE)
         end_pause(w, reply);
-    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_METRICS)
+    else if (w->wait.call && abx_call_op(w->wait.call)->id == ABX_OP_SANDBOX_METRICS)
         end_metrics(w, reply);
-    else if (w->call && abx_call_op(w->call)->id == ABX_OP_SANDBOX_PORTS)
+    else if (w->wait.call && abx_call_op(w->wait.call)->id == ABX_OP_SANDBOX_PORTS)
         end_ports(w, reply);
-    else if (w->call)
+    else if (w->wait.call)
         end_timeout(w, reply);
-    let_go(w);
+    local_wait_finish(&w->wait);
 }
 
 /* timeout_ms < 0: none is sent. */
@@ -233,13 +191,13 @@ static int control(local_provider *p, abx_call *call, const char *id, const char
     if (timeout_ms >= 0)
         abx_mut_int(d, root, "timeoutMs", timeout_ms);
     ABX_AUTO_JSON body = abx_json_freeze(d);
-    pending *w = wait_for(p, call, id);
+    pending *w = wait_for(p, id);
     if (abx_envd_client_control(box->client, path, yyjson_doc_get_root(body), on_controlled, w,
                                 err) < 0) {
-        free_pending(w);
+        free_pending(&w->wait);
         return -1;
     }
-    abx_call_accept(call, &waiting, w);
+    local_wait_accept(&w->wait, call);
     return 0;
 }
 
@@ -253,7 +211,7 @@ static int connect_sandbox(local_provider *p, abx_call *call, const char *id, ab
     const char *state = abx_json_str(yyjson_doc_get_root(info), "state", "");
     if (wanted >= 0 || strcmp(state, "running") != 0)
         return control(p, call, id, "/abx/resume", wanted, err);
-    return answer(call, ABX_TAKE(info));
+    return local_answer(call, ABX_TAKE(info));
 }
 
 int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
@@ -262,7 +220,7 @@ int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
     const char *id = abx_json_str(params, "sandboxId", "");
     switch (abx_call_op(call)->id) {
     case ABX_OP_SANDBOX_LIST: return list(p, call, err);
-    case ABX_OP_SANDBOX_INFO: return answer(call, abx_local_info(p->local, id, err));
+    case ABX_OP_SANDBOX_INFO: return local_answer(call, abx_local_info(p->local, id, err));
     case ABX_OP_SANDBOX_KILL: return kill_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_CONNECT: return connect_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_SET_TIMEOUT:
@@ -271,8 +229,9 @@ int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
     case ABX_OP_SANDBOX_PORTS: return control(p, call, id, "/abx/ports", -1, err);
     case ABX_OP_SANDBOX_PAUSE: return control(p, call, id, "/abx/pause", -1, err);
     case ABX_OP_PROVIDER_GC:
-        return answer(call, abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));
-    case ABX_OP_PROVIDER_DOCTOR: return answer(call, abx_local_doctor(p->local, err));
+        return local_answer(call,
+                            abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));
+    case ABX_OP_PROVIDER_DOCTOR: return local_answer(call, abx_local_doctor(p->local, err));
     default:
         return abx_fail(err, ABX_ERR_INTERNAL, "local does not know %s", abx_call_op(call)->method);
     }

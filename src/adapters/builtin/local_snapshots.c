@@ -192,58 +192,42 @@ void local_snapshot_cancel(local_snapshot *s)
 /* --- calls ---------------------------------------------------------------------------------------------- */
 
 typedef struct taking {
-    abx_call *call; /* NULL once it was let go */
+    local_wait wait; /* first */
     local_snapshot *snapshot;
-    bool finished, released; /* two owners: the work and the call; the second to let go frees */
 } taking;
+
+static void free_taking(local_wait *w)
+{
+    free(w);
+}
 
 static void on_progress(void *data, yyjson_val *event)
 {
     taking *t = data;
-    if (!t->call)
+    if (!t->wait.call)
         return;
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_int(d, root, "bytes", abx_json_int(event, "bytes", 0));
-    (void)abx_call_event(t->call, "progress", d);
+    (void)abx_call_event(t->wait.call, "progress", d);
 }
 
 static void on_done(void *data, yyjson_val *result, const abx_error *err)
 {
-    taking *t = data;
-    t->snapshot = NULL;
-    t->finished = true;
-    if (t->call && err)
-        abx_call_fail(t->call, abx_error_copy(err));
-    else if (t->call)
-        local_end(t->call, abx_json_copy(result));
-    if (t->released)
-        free(t);
+    local_wait_end(data, result, err);
 }
 
-static void on_cancel(abx_call *c, void *state)
+static void on_cancel(local_wait *w)
 {
-    taking *t = state;
-    (void)c;
-    if (t->snapshot)
-        local_snapshot_cancel(t->snapshot);
-}
-
-static void on_release(abx_call *c, void *state)
-{
-    taking *t = state;
-    (void)c;
-    t->call = NULL;
-    t->released = true;
-    if (t->finished)
-        free(t);
+    local_snapshot_cancel(((taking *)w)->snapshot);
 }
 
 static int create(local_provider *p, abx_call *call, abx_error **err)
 {
-    static const abx_call_backend backend = {.on_cancel = on_cancel, .on_release = on_release};
     yyjson_val *params = abx_call_params(call);
     taking *t = ABX_NEW(taking);
+    t->wait.cancel = on_cancel;
+    t->wait.free = free_taking;
     local_snapshot_options o = {
         .sandbox = abx_json_str(params, "sandboxId", ""),
         .name = abx_json_str(params, "name", NULL),
@@ -255,25 +239,17 @@ static int create(local_provider *p, abx_call *call, abx_error **err)
         free(t);
         return -1;
     }
-    t->call = call;
-    abx_call_accept(call, &backend, t);
+    local_wait_accept(&t->wait, call);
     (void)abx_call_event(call, "started", NULL);
     return 0;
 }
 
 int local_snapshots(local_provider *p, abx_call *call, abx_error **err)
 {
-    static const abx_call_backend at_once = {0};
     switch (abx_call_op(call)->id) {
     case ABX_OP_SANDBOX_SNAPSHOT_CREATE: return create(p, call, err);
     case ABX_OP_SANDBOX_SNAPSHOT_REMOVE:
         return local_job(p, call, "snapshot_remove", abx_call_params(call), err);
-    default: break;
+    default: return local_answer(call, abx_local_snapshot_list(p->local, err));
     }
-    yyjson_doc *list = abx_local_snapshot_list(p->local, err);
-    if (!list)
-        return -1;
-    abx_call_accept(call, &at_once, NULL);
-    local_end(call, list);
-    return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md. Run it after a change of a table; tests/checks/tables.py
+"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md, the keys in docs/providers/manifest.md. Run it after a change of a table; tests/checks/tables.py
 compares."""
 
 import itertools
@@ -186,6 +186,40 @@ def epp(t):
     return head + EPP_BEGIN + "\n" + "\n".join(lines) + EPP_END + tail
 
 
+MANIFEST_TABLES = {
+    "TOP": "The file",
+    "RUNTIME": "[runtime]",
+    "CONNECTION": "[connection]",
+    "OPTION": "[[options]]",
+    "REST": "[rest]",
+    "LIMITS": "[limits]",
+}
+
+
+def between(text, name, lines):
+    """The text with what stands between its marks of this name written anew."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    head, rest = text.split(begin)
+    return head + begin + "\n" + "\n".join(lines) + end + rest.split(end)[1]
+
+
+def manifest_keys(t):
+    for name, rows in itertools.groupby(t.keys, key=lambda k: k.table):
+        yield f"### {MANIFEST_TABLES[name]}"
+        yield ""
+        yield from table(
+            ["key", "value", "needed", "meaning"],
+            [(f"`{k.name}`", k.expected, "yes" if k.needed == "ALWAYS" else "", k.text) for k in rows],
+        )
+
+
+def manifest(t):
+    """docs/providers/manifest.md with its keys and features written anew."""
+    text = (tables.ROOT / "docs/providers/manifest.md").read_text(encoding="utf-8")
+    features = table(["feature", "means"], [(f"`{f.name}`", f.text) for f in t.features])
+    return between(between(text, "keys", manifest_keys(t)), "features", features)
+
+
 def pages():
     """Path below the checkout → text, of every page that is made from tables."""
     t = tables.load()
@@ -193,6 +227,7 @@ def pages():
         "docs/operations.md": "\n".join(operations(t)).rstrip("\n") + "\n",
         "docs/errors.md": "\n".join(errors(t)).rstrip("\n") + "\n",
         "docs/providers/epp.md": epp(t),
+        "docs/providers/manifest.md": manifest(t),
     }
 
 

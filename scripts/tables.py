@@ -1,4 +1,4 @@
-"""The tables of src/ (ops.def, features.def, errors.def, verbs.def, settings.def) as Python objects, read with the C
+"""The tables of src/ (ops.def, features.def, errors.def, verbs.def, settings.def, manifest.def) as Python objects, read with the C
 preprocessor, so that they mean here what they mean to the compiler."""
 
 import os
@@ -33,6 +33,13 @@ PROGRAM = r"""
 #define ABX_OPTION(provider, key, type, choices, otherwise, project, text) \
     row("setting", provider, key, #type, choices, NULL, otherwise, #project, text);
 #include "host/settings.def"
+#define ABX_MF_TOP(name, type, needed, expected, take, text) row("key", "TOP", name, #type, #needed, expected, text);
+#define ABX_MF_RUNTIME(name, type, needed, expected, take, text) row("key", "RUNTIME", name, #type, #needed, expected, text);
+#define ABX_MF_CONNECTION(name, type, needed, expected, take, text) row("key", "CONNECTION", name, #type, #needed, expected, text);
+#define ABX_MF_OPTION(name, type, needed, expected, take, text) row("key", "OPTION", name, #type, #needed, expected, text);
+#define ABX_MF_REST(name, type, needed, expected, take, text) row("key", "REST", name, #type, #needed, expected, text);
+#define ABX_MF_LIMITS(name, type, needed, expected, take, text) row("key", "LIMITS", name, #type, #needed, expected, text);
+#include "host/manifest.def"
 """
 
 FIELDS = {
@@ -43,12 +50,13 @@ FIELDS = {
     "event": "op name text",
     "error": "id code type http exit retry meaning hint",
     "verb": "id name aliases summary",
+    "key": "table name type needed expected text",
     "setting": "provider key type choices env default project text",
 }
 
 
 def load():
-    """A namespace: features, ops, params, results, events, errors, verbs, settings; each a list in table order."""
+    """A namespace: features, ops, params, results, events, errors, verbs, settings, keys (of the manifest); each a list in table order."""
     text = subprocess.run(
         [os.environ.get("CC", "cc"), "-E", "-P", "-x", "c", "-I", str(ROOT / "src"), "-"],
         input=PROGRAM, stdout=subprocess.PIPE, check=True, text=True,

@@ -366,6 +366,18 @@ const char *abx_config_project_path(abx_config *c, bool *trusted)
     return c->project_path;
 }
 
+void abx_config_on_secret(abx_config *c, void (*cb)(void *data), void *data)
+{
+    c->on_secret = cb;
+    c->on_secret_data = data;
+}
+
+void abx__config_loaded_secret(const abx_config *c)
+{
+    if (c->on_secret)
+        c->on_secret(c->on_secret_data);
+}
+
 /* A text of a plugin's option may be a secret although its name does not sound so: its manifest knows. */
 bool abx_config_holds_secret(abx_config *c)
 {

@@ -76,6 +76,9 @@ bool abx_config_is_secret(abx_config *config, const char *key);
 /* True if a file held the text of a secret (not a reference): then this process has it in its memory, and must not
  * fork a sandbox's first process itself. */
 bool abx_config_holds_secret(abx_config *config);
+/* cb(data) whenever the text of a secret was loaded for a provider, from wherever: the program may want to keep its memory out
+ * of core files. NULL: nobody. */
+void abx_config_on_secret(abx_config *config, void (*cb)(void *data), void *data);
 /* The row of a whole key with what the manifests of installed plugins add to abx_setting_find: their options with type,
  * variables and secrecy, and unknown ones refused. Borrowed until the config is freed. NULL and *err as there. */
 const struct abx_setting_row *abx_config_row(abx_config *config, const char *key, abx_err_id id,

@@ -47,6 +47,8 @@ struct abx_config {
     size_t option_count;
     bool holds_secret;
     abx_config_plugin *plugins; /* looked up so far */
+    void (*on_secret)(void *data);
+    void *on_secret_data;
 };
 
 /* config.c */
@@ -60,6 +62,8 @@ const abx_config_value *abx__config_in_files(const abx_config *c, const char *ke
 const abx_config_value *abx__config_in_flags(const abx_config *c, const char *key);
 void abx__config_forget_files(abx_config *c);           /* what was read from files */
 int abx__config_reload(abx_config *c, abx_error **err); /* read the files again */
+
+void abx__config_loaded_secret(const abx_config *c); /* tell whoever wants to know */
 
 /* config_provider.c: the text of a value, or what it refers to ("env:NAME", "file:PATH"); owned. NULL and *err. */
 char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_error **err);

@@ -328,6 +328,8 @@ yyjson_doc *abx_config_plugin_options(abx_config *c, const abx_manifest *m, abx_
         int rc = put_option(c, m, &m->options[i], d, root, err);
         if (rc < 0)
             return NULL;
+        if (rc > 0 && m->options[i].secret)
+            abx__config_loaded_secret(c);
         missing[i] = rc == 0 && m->options[i].required;
         any = any || missing[i];
     }

@@ -88,22 +88,30 @@ char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_er
     return abx_strdup(v->text);
 }
 
-char *abx_config_secret(abx_config *c, const char *provider, const char *key, abx_error **err)
+/* What a key holds, by flag, variable, file or default. NULL: nothing, or *err. */
+static char *key_text(const abx_config *c, const char *key, const abx_setting_row *row,
+                      abx_error **err)
 {
-    ABX_AUTO_FREE char *whole = abx_format("providers.%s.%s", provider, key);
-    const abx_setting_row *row = abx_setting_find(whole, ABX_ERR_PROVIDER_CONFIG, NULL);
-    if (!row)
-        return NULL;
-    const abx_config_value *flag = abx__config_in_flags(c, whole);
+    const abx_config_value *flag = abx__config_in_flags(c, key);
     if (flag)
         return abx_strdup(flag->text);
     const char *env = row->env ? abx__config_env(c, row->env) : NULL;
     if (env)
         return abx_strdup(env);
-    const abx_config_value *v = abx__config_in_files(c, whole);
+    const abx_config_value *v = abx__config_in_files(c, key);
     if (!v)
         return abx_strdup(row->otherwise);
     return row->secret ? abx__config_resolve(c, v, err) : abx_strdup(v->text);
+}
+
+char *abx_config_secret(abx_config *c, const char *provider, const char *key, abx_error **err)
+{
+    ABX_AUTO_FREE char *whole = abx_format("providers.%s.%s", provider, key);
+    const abx_setting_row *row = abx_setting_find(whole, ABX_ERR_PROVIDER_CONFIG, NULL);
+    char *text = row ? key_text(c, whole, row, err) : NULL;
+    if (text && row->secret)
+        abx__config_loaded_secret(c);
+    return text;
 }
 
 /* --- options ----------------------------------------------------------------------------------------- */

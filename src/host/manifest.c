@@ -196,13 +196,8 @@ static void take_features(abx_mf_reader *r, const abx_toml_node *node, const cha
 }
 
 static const abx_mf_key runtime_keys[] = {
-    {"kind", ABX_TOML_STRING, true, "one of rest, exec, node", take_kind},
-    {"protocol", ABX_TOML_STRING, true, "one of e2b-rest/1, epp/1, node/1", take_protocol},
-    {"entry", ABX_TOML_STRING, false, "the path of a file in the plugin's folder", take_entry},
-    {"command", ABX_TOML_ARRAY, false, "a list of texts: the program and its arguments",
-     take_command},
-    {"env", ABX_TOML_ARRAY, false, "a list of names of variables", take_env},
-    {"features", ABX_TOML_ARRAY, true, "a list of names of features", take_features},
+#define ABX_MF_RUNTIME ABX_MF_ROW
+#include "host/manifest.def"
 };
 
 static void only_for(abx_mf_reader *r, const abx_toml_node *node, const char *key,
@@ -267,7 +262,8 @@ static void take_inherit(abx_mf_reader *r, const abx_toml_node *node, const char
 }
 
 static const abx_mf_key connection_keys[] = {
-    {"inherit", ABX_TOML_ARRAY, false, "a list of common keys", take_inherit},
+#define ABX_MF_CONNECTION ABX_MF_ROW
+#include "host/manifest.def"
 };
 
 static void take_connection(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)
@@ -285,7 +281,8 @@ static void take_call_timeout(abx_mf_reader *r, const abx_toml_node *node, const
 }
 
 static const abx_mf_key limits_keys[] = {
-    {"callTimeoutMs", ABX_TOML_INT, false, "a whole number of milliseconds", take_call_timeout},
+#define ABX_MF_LIMITS ABX_MF_ROW
+#include "host/manifest.def"
 };
 
 static void take_limits(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)
@@ -295,18 +292,12 @@ static void take_limits(abx_mf_reader *r, const abx_toml_node *node, const char 
 
 /* --- the file ------------------------------------------------------------------------------------------- */
 
+#define take_options abx__mf_options
+#define take_rest    abx__mf_rest
+
 static const abx_mf_key top_keys[] = {
-    {"schema", ABX_TOML_INT, true, "1", take_schema},
-    {"id", ABX_TOML_STRING, true, "an id: lower-case letters, digits and '-'", take_id},
-    {"name", ABX_TOML_STRING, true, "text: a name for people", take_name},
-    {"version", ABX_TOML_STRING, true, "text: a version such as 1.2.3", take_version},
-    {"description", ABX_TOML_STRING, false, "text: one line for people", take_description},
-    {"runtime", ABX_TOML_TABLE, true, "a table [runtime] with kind, protocol and features",
-     take_runtime},
-    {"connection", ABX_TOML_TABLE, false, "a table", take_connection},
-    {"options", ABX_TOML_ARRAY, false, "a list of tables, each [[options]]", abx__mf_options},
-    {"rest", ABX_TOML_TABLE, false, "a table", abx__mf_rest},
-    {"limits", ABX_TOML_TABLE, false, "a table", take_limits},
+#define ABX_MF_TOP ABX_MF_ROW
+#include "host/manifest.def"
 };
 
 /* A schema that this version does not know: all other keys may mean something else. */

@@ -11,17 +11,23 @@ typedef struct abx_mf_reader {
     abx_manifest *manifest;
 } abx_mf_reader;
 
-#define ABX_MF_ANY (-1)
+#define ABX_TOML_ANY (-1)
 
 /* One key that a table may have. */
 typedef struct abx_mf_key {
     const char *name;
-    int type; /* an abx_toml_type, or ABX_MF_ANY: `take` looks at it */
+    int type; /* an abx_toml_type, or ABX_TOML_ANY: `take` looks at it */
     bool required;
     const char *expected; /* "text", "a list of texts": what the value is, for people */
     /* Take a value of the right type; key: whole name; to: what the table is read into. NULL: read elsewhere. */
     void (*take)(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to);
 } abx_mf_key;
+
+/* One row of manifest.def as one of these. */
+#define ABX_MF_ALWAYS true
+#define ABX_MF_MAYBE  false
+#define ABX_MF_ROW(name, type, needed, expected, take, text)                                       \
+    {name, ABX_TOML_##type, ABX_MF_##needed, expected, take},
 
 /* Read a table: unknown keys, wrong types and missing keys are problems, all else is taken. name: of the table
  * ("runtime", "" for the whole file). */

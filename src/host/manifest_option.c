@@ -144,16 +144,8 @@ static void take_env(abx_mf_reader *r, const abx_toml_node *node, const char *ke
 }
 
 static const abx_mf_key option_keys[] = {
-    {"name", ABX_TOML_STRING, true, "text: the option's name", take_name},
-    {"type", ABX_TOML_STRING, true, "one of string, int, bool, url, enum", take_type},
-    {"default", ABX_MF_ANY, false, "a value of the option's type", take_default},
-    {"env", ABX_MF_ANY, false, "the name of a variable, or a list of such", take_env},
-    {"required", ABX_TOML_BOOL, false, "true or false", take_required},
-    {"secret", ABX_TOML_BOOL, false, "true or false", take_secret},
-    {"choices", ABX_TOML_ARRAY, false, "a list of texts", take_choices},
-    {"min", ABX_TOML_INT, false, "a whole number", take_min},
-    {"max", ABX_TOML_INT, false, "a whole number", take_max},
-    {"description", ABX_TOML_STRING, false, "text: one line for people", take_description},
+#define ABX_MF_OPTION ABX_MF_ROW
+#include "host/manifest.def"
 };
 
 /* --- one option as a whole ------------------------------------------------------------------------------- */

@@ -125,13 +125,8 @@ static void take_routes(abx_mf_reader *r, const abx_toml_node *node, const char 
 }
 
 static const abx_mf_key rest_keys[] = {
-    {"apiUrl", ABX_TOML_STRING, false, "an address that begins with https:// or http://", take_url},
-    {"domain", ABX_TOML_STRING, false, "a domain such as example.com", take_domain},
-    {"authHeader", ABX_TOML_STRING, false, "the name of a header such as X-API-Key", take_header},
-    {"defaultTemplate", ABX_TOML_STRING, false, "text", take_template},
-    {"dataPlaneHost", ABX_TOML_STRING, false,
-     "a host with {id}, and {port} and {domain} where they belong", take_pattern},
-    {"routes", ABX_TOML_TABLE, false, "a table of operations and paths", take_routes},
+#define ABX_MF_REST ABX_MF_ROW
+#include "host/manifest.def"
 };
 
 void abx__mf_rest(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)

@@ -100,7 +100,7 @@ void abx__mf_table(abx_mf_reader *r, const abx_toml_node *table, const char *nam
             continue;
         }
         ABX_AUTO_FREE char *key = whole(name, known->name);
-        if (known->type != ABX_MF_ANY && (int)child->type != known->type)
+        if (known->type != ABX_TOML_ANY && (int)child->type != known->type)
             abx__mf_wrong(r, child, key, NULL, known->expected, NULL);
         else if (known->take)
             known->take(r, child, key, to);

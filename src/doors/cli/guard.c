@@ -21,9 +21,16 @@ static bool env_holds_secret(void)
     return false;
 }
 
+static void on_secret(void *data)
+{
+    (void)data;
+    abx_guard_memory();
+}
+
 void abx_guard_secrets(abx_config *config)
 {
     struct rlimit core;
+    abx_config_on_secret(config, on_secret, NULL);
     if (abx_config_holds_secret(config)) {
         abx_guard_memory();
     } else if (env_holds_secret() && getrlimit(RLIMIT_CORE, &core) == 0) {

@@ -1,0 +1,210 @@
+"""Manifests and options of plugins: validate, list, info, caps, use; what the configuration knows of them."""
+
+import json
+
+MANIFEST = """schema = 1
+id = "demo"
+name = "Demo"
+version = "1.2.3"
+description = "for tests"
+
+[runtime]
+kind = "exec"
+protocol = "epp/1"
+command = ["./plugin"]
+env = ["DEMO_TRACE"]
+features = ["list", "process", "process.attach"]
+
+[connection]
+inherit = ["apiKey", "domain"]
+
+[[options]]
+name = "region"
+type = "enum"
+choices = ["eu", "us"]
+default = "eu"
+env = ["DEMO_REGION", "REGION"]
+
+[[options]]
+name = "size"
+type = "int"
+min = 1
+max = 9
+
+[[options]]
+name = "pin"
+type = "string"
+secret = true
+env = "DEMO_PIN"
+
+[limits]
+callTimeoutMs = 5000
+"""
+
+
+def plugin(abx, manifest=MANIFEST, name="demo", program="#!/bin/sh\nexit 3\n"):
+    """A folder of a plugin."""
+    folder = abx.work / name
+    folder.mkdir(exist_ok=True)
+    (folder / "abx-provider.toml").write_text(manifest)
+    if program is not None:
+        (folder / "plugin").write_text(program)
+        (folder / "plugin").chmod(0o755)
+    return folder
+
+
+# --- validate -------------------------------------------------------------------------------------------------
+
+
+def test_a_good_folder(abx):
+    r = abx.ok("provider", "validate", plugin(abx))
+    assert r.text == "demo 1.2.3 (exec, epp/1): no mistakes\n" and r.err == b""
+    assert abx.ok("provider", "validate", "-q", "demo").out == b""
+    got = abx.ok("provider", "validate", "--json", "demo").json
+    assert got == {"valid": True, "id": "demo", "version": "1.2.3", "kind": "exec", "errors": 0, "warnings": 0, "problems": []}
+
+
+def test_all_mistakes_at_once(abx):
+    text = MANIFEST.replace('"1.2.3"', '"1.2"').replace("name = \"Demo\"", "nmae = \"Demo\"").replace('"int"', '"number"')
+    text = text.replace('"list", ', '"teleport", ')
+    plugin(abx, text)
+    r = abx("provider", "validate", "demo", code=12)
+    lines = r.text.splitlines()
+    assert lines[0] == "demo/abx-provider.toml:1:1: error: 'name' is missing: it must be text: a name for people"
+    assert "demo/abx-provider.toml:3:1: error: unknown key 'nmae', the nearest known one is 'name'" in lines
+    assert any(line.startswith("demo/abx-provider.toml:4:1: error: 'version' must be a version such as") for line in lines)
+    assert any(":12:13: warning: 'runtime.features[0]' is \"teleport\"" in line for line in lines)
+    assert any(":26:1: error: 'options[1].type' must be one of" in line for line in lines)
+    assert r.err == b""
+    got = abx("provider", "validate", "--json", "demo", code=12).json
+    assert got["valid"] is False and (got["errors"], got["warnings"]) == (4, 1)
+    one = next(p for p in got["problems"] if p["key"] == "version")
+    assert (one["severity"], one["line"], one["column"], one["found"]) == ("error", 4, 1, '"1.2"')
+    assert one["code"] == "E8006" and "1.2.3" in one["expected"]
+    places = [(p["line"], p["column"]) for p in got["problems"]]
+    assert places == sorted(places)
+
+
+def test_program_and_entry_are_looked_for(abx):
+    folder = plugin(abx, program=None)
+    r = abx("provider", "validate", folder, code=12)
+    assert ":10:12: error: 'runtime.command[0]' is \"./plugin\": there is no such file in the folder" in r.text
+    (folder / "plugin").symlink_to("/bin/sh")
+    assert "it leaves the folder" in abx("provider", "validate", folder, code=12).text
+    (folder / "plugin").unlink()
+    (folder / "plugin").write_text("x")
+    (folder / "plugin").chmod(0o644)
+    assert "cannot be executed (mode 0644)" in abx("provider", "validate", folder, code=12).text
+    plugin(abx, MANIFEST.replace("./plugin", "no-such-program-here"), program=None)
+    r = abx.ok("provider", "validate", folder)
+    assert "warning" in r.text and "neither in the folder nor on PATH" in r.text and "no mistakes" in r.text
+    node = MANIFEST.replace('"exec"', '"node"').replace('"epp/1"', '"node/1"').replace('command = ["./plugin"]\n', "")
+    plugin(abx, node.replace('env = ["DEMO_TRACE"]\n', ""))
+    assert "'runtime.entry' is \"provider.mjs\": there is no such file" in abx("provider", "validate", folder, code=12).text
+
+
+def test_files_that_are_no_manifest(abx):
+    assert abx("provider", "validate", "--json", "nowhere", code=3).error["type"] == "ProviderNotFoundError"
+    folder = abx.work / "demo"
+    folder.mkdir()
+    assert "there is no such file" in abx("provider", "validate", folder, code=12).text
+    (folder / "abx-provider.toml").mkdir()
+    assert "no ordinary file" in abx("provider", "validate", folder, code=12).text
+    (folder / "abx-provider.toml").rmdir()
+    (folder / "abx-provider.toml").symlink_to("/etc/passwd")
+    assert "link that leaves the folder" in abx("provider", "validate", folder, code=12).text
+    (folder / "abx-provider.toml").unlink()
+    (folder / "abx-provider.toml").write_text("#" * 70000)
+    assert "over 64 KiB" in abx("provider", "validate", folder, code=12).text
+    (folder / "abx-provider.toml").write_bytes(b"schema = \xff\n")
+    assert abx("provider", "validate", folder, code=12).text.startswith(str(folder))
+    (folder / "abx-provider.toml").write_text("x = 1\n" + "".join(f"k{i} = 1\n" for i in range(300)))
+    r = abx("provider", "validate", "--json", folder, code=12).json
+    assert len(r["problems"]) == 100 and r["errors"] > 300
+
+
+def test_python_and_a_newer_schema(abx):
+    plugin(abx, MANIFEST.replace('kind = "exec"', 'kind = "python"'))
+    got = abx("provider", "validate", "--json", "demo", code=12).json["problems"]
+    assert [p["code"] for p in got] == ["E8002"] and 'command = ["python3", "provider.py"]' in got[0]["hint"]
+    e = abx("provider", "info", "--json", "./demo", code=12).error
+    assert (e["code"], e["type"]) == ("E8002", "ProviderKindError")
+    plugin(abx, "schema = 7\nwhatever = true\n")
+    got = abx("provider", "validate", "--json", "demo", code=12).json["problems"]
+    assert [(p["key"], p["found"], p["expected"]) for p in got] == [("schema", "7", "1")]
+
+
+# --- list, info, caps, use ---------------------------------------------------------------------------------------
+
+
+def test_list_and_use(abx):
+    drop = ["ABX_PROVIDER"]
+    rows = {p["id"]: p for p in abx.ok("provider", "list", "--json", drop=drop).json["providers"]}
+    assert rows["alicloud-express"]["chosen"] and rows["local"]["trust"] == "builtin"
+    abx.ok("provider", "use", "local", "--dry-run", drop=drop)
+    assert not (abx.home / "config.toml").exists()
+    r = abx.ok("provider", "use", "local", drop=drop)
+    assert r.out == b"" and r.err == b""
+    assert abx.ok("config", "get", "provider", drop=drop).text == "local\n"
+    rows = {p["id"]: p for p in abx.ok("provider", "list", "--json", drop=drop).json["providers"]}
+    assert rows["local"]["chosen"] and not rows["alicloud-express"]["chosen"]
+    e = abx("provider", "use", "lcoal", "--json", code=3).error
+    assert e["code"] == "E3004" and "'local'" in e["hint"]
+    r = abx.ok("provider", "use", "alicloud-express")  # ABX_PROVIDER is set
+    assert "ABX_PROVIDER sets it" in r.errors
+    table = abx.ok("provider", "list").text.splitlines()
+    assert table[0].split() == ["ID", "VERSION", "KIND", "TRUST", "USED", "NAME"]
+    assert abx.ok("provider", "list", "-q").text.split() == ["local", "alicloud-express"]
+
+
+def test_info_of_a_folder(abx):
+    plugin(abx)
+    info = abx.ok("provider", "info", "--json", "./demo").json
+    assert (info["id"], info["kind"], info["trust"], info["protocol"]) == ("demo", "exec", "folder", "epp/1")
+    assert info["command"] == ["./plugin"] and info["env"] == ["DEMO_TRACE"] and info["callTimeoutMs"] == 5000
+    assert info["inherit"] == ["apiKey", "domain"]
+    options = {o["name"]: o for o in info["options"]}
+    assert options["region"]["choices"] == ["eu", "us"] and options["region"]["default"] == "eu"
+    assert options["size"]["min"] == 1 and options["pin"]["secret"] is True
+    assert info["features"]["process"] == "native" and info["features"]["process.attach"] == "native"
+    assert info["features"]["pty"] == "unsupported"
+    text = abx.ok("provider", "info", "demo").text  # no such id: the folder of that name
+    assert "options.region:" in text and "enum eu|us, default \"eu\", env DEMO_REGION|REGION" in text
+    assert "features.pty" not in text
+    assert abx("provider", "info", "nothing", code=3).errors.startswith("error: there is no provider 'nothing'")
+
+
+def test_caps_side_by_side(abx):
+    plugin(abx)
+    got = abx.ok("provider", "caps", "--json", "local", "./demo").json["providers"]
+    assert [p["id"] for p in got] == ["local", "demo"]
+    assert got[0]["features"]["pty"] == "native" and got[1]["features"]["pty"] == "unsupported"
+    lines = abx.ok("provider", "caps", "local", "./demo").text.splitlines()
+    assert lines[0].split() == ["FEATURE", "local", "demo"]
+    assert ["pty", "native", "unsupported"] in [line.split() for line in lines]
+    assert ["process.attach", "-", "native"] in [line.split() for line in lines]
+    everything = abx.ok("provider", "caps", "--json").json["providers"]
+    assert {p["id"] for p in everything} >= {"local", "alicloud-express"}
+    abx("provider", "caps", "nothing", code=3)
+
+
+# --- settings ------------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_is_not_installed_breaks_nothing(abx):
+    abx.ok("config", "set", "providers.foo.whatever", "5")
+    abx.ok("config", "set", "providers.foo.token", "-", input=b"abcdefghij\n")
+    text = abx.ok("config", "list").text
+    assert "providers.foo.whatever" in text and "abcdef" not in text and "****ghij" in text
+    abx.ok("run", "--", "true")
+    abx.ok("provider", "list")
+    e = abx("create", "-P", "foo", "--json", code=3).error
+    assert e["type"] == "ProviderNotFoundError"
+
+
+def test_errors_as_json_have_code_and_hint(abx):
+    plugin(abx, MANIFEST.replace("schema = 1", "schema = true"))
+    e = abx("provider", "info", "./demo", "--json", code=12).error
+    assert (e["code"], e["type"]) == ("E8006", "ProviderManifestError")
+    assert "line 1, column 1" in e["message"] and "provider validate" in e["hint"]
+    assert json.dumps(e)

@@ -44,5 +44,8 @@ int abx_sweep_temporaries(int dirfd, int older_s);
  * mode 0 by chmod first, goes on after an error. A missing tree is success. 0, or -1 and the first
  * error. */
 int abx_remove_tree_at(int dirfd, const char *name, abx_error **err);
+/* The same until this time of abx_now_mono_ms at the most. 1: it is over, and something is left, for another
+ * call. */
+int abx_remove_tree_until(int dirfd, const char *name, uint64_t until_ms, abx_error **err);
 
 #endif

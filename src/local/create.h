@@ -45,7 +45,7 @@ int abx_send_go(int pair, const abx_layers *layers, abx_error **err);
  * plan->copied_root is set. */
 int abx_upper_choose(abx_local *local, int folder_fd, abx_plan *plan, abx_error **err);
 /* Remove the layers that this folder's note names, if any. */
-void abx_upper_remove(int folder_fd);
+int abx_upper_remove(int folder_fd, uint64_t until_ms);
 
 /* --- hints.c --- */
 /* Does this errno tell of a limit that is reached, and nothing about the isolation? */

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "local/cgroup.h"
 #include "local/folder.h"
@@ -15,7 +16,7 @@
 #include "local/state.h"
 #include "local/trash.h"
 
-typedef struct killing {
+struct abx_local_killing {
     abx_local *local;
     char *id;
     char trash[64]; /* its folder's name there */
@@ -26,8 +27,10 @@ typedef struct killing {
     uv_poll_t poll;
     uv_timer_t timer;
     unsigned tries; /* control groups were still in use */
+    bool left;      /* remove no more */
     int open_handles;
-} killing;
+};
+typedef abx_local_killing killing;
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -45,8 +48,14 @@ static void on_closed(uv_handle_t *handle)
 
 #define BUSY_TRIES    200u
 #define BUSY_PAUSE_MS 10u
+#define SLICE_MS      20u /* of removing, between two turns of the loop */
 
 static void on_timer(uv_timer_t *timer);
+
+static int remove_slice(killing *k)
+{
+    return abx_trash_remove(k->local, k->trash, abx_now_mono_ms() + SLICE_MS, NULL);
+}
 
 /* The processes are gone: what they made meanwhile goes too. */
 static void finish(killing *k)
@@ -54,12 +63,13 @@ static void finish(killing *k)
     siginfo_t info;
     if (k->pidfd >= 0) /* ours to reap, if it was made by this very process */
         (void)waitid((idtype_t)P_PIDFD, (id_t)k->pidfd, &info, WEXITED | WNOHANG);
-    int rc = k->trash[0] ? abx_trash_remove(k->local, k->trash, NULL) : -1;
-    if (rc == 1 && k->tries++ < BUSY_TRIES) {
-        uv_timer_start(&k->timer, on_timer, BUSY_PAUSE_MS, 0);
+    int rc = k->trash[0] && !k->left ? remove_slice(k) : -1;
+    bool again = rc == ABX_TRASH_MORE || (rc == ABX_TRASH_BUSY && k->tries++ < BUSY_TRIES);
+    if (again) {
+        uv_timer_start(&k->timer, on_timer, rc == ABX_TRASH_MORE ? 0 : BUSY_PAUSE_MS, 0);
         return;
     }
-    if (rc == 0 && k->slot >= 0)
+    if (rc == ABX_TRASH_GONE && k->slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, k->slot, k->local->base, k->id);
     if (k->pidfd >= 0)
         uv_close((uv_handle_t *)&k->poll, on_closed);
@@ -111,8 +121,13 @@ static void find_process(killing *k, int folder, bool alive, abx_state *s)
     }
 }
 
+void abx_local_kill_leave(abx_local_killing *k)
+{
+    k->left = true;
+}
+
 int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, const abx_error *err),
-                   void *data, abx_error **err)
+                   void *data, abx_local_killing **out, abx_error **err)
 {
     ABX_AUTO_FD folder = abx_folder_open(local, id);
     ABX_AUTO_STATE s = {0};
@@ -151,7 +166,7 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
         k->trash[0] = 0;
         abx_close_fd(&k->pidfd);
     } else {
-        (void)abx_trash_remove(local, k->trash, NULL); /* beside the end; the rest after it */
+        (void)remove_slice(k); /* beside the end; the rest after it */
     }
     if (start(k, err) < 0) {
         abx_close_fd(&k->pidfd);
@@ -159,5 +174,7 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
         free(k);
         return -1;
     }
+    if (out)
+        *out = k;
     return 0;
 }

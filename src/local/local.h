@@ -91,9 +91,13 @@ int abx_local_create(abx_local *local, const abx_local_spec *spec, abx_local_cre
 yyjson_doc *abx_local_info(abx_local *local, const char *id, abx_error **err);
 /* {"sandboxes":[…]} of all that live; the dead are cleared on the way. */
 yyjson_doc *abx_local_list(abx_local *local, abx_error **err);
-/* End it and remove what it had: cb once, later. Not alive: cleared too, cb with SANDBOX_NOT_FOUND. */
+/* End it and remove what it had: cb once, later. Not alive: cleared too, cb with SANDBOX_NOT_FOUND. out: until cb, for
+ * abx_local_kill_leave; or NULL. */
+typedef struct abx_local_killing abx_local_killing;
 int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, const abx_error *err),
-                   void *data, abx_error **err);
+                   void *data, abx_local_killing **out, abx_error **err);
+/* It ends all the same, but what is not removed yet stays for a later command or gc; so cb comes soon. */
+void abx_local_kill_leave(abx_local_killing *k);
 /* A connected socket to the sandbox's envd; the peer was checked to be the pid 1 that the state names.
  * Also the access token in *token (owned) when token is not NULL. Never waits. -1 and *err otherwise; RATE_LIMIT: it
  * lives, but more clients wait than its queue holds (1024). */

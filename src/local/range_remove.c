@@ -17,6 +17,8 @@
 #include "base/mem.h"
 #include "local/ids.h"
 
+enum { MORE = 2 }; /* exit status of the child: its time was over */
+
 static int wait_for(pid_t pid)
 {
     int status = 0;
@@ -24,7 +26,9 @@ static int wait_for(pid_t pid)
     do
         got = waitpid(pid, &status, __WALL);
     while (got < 0 && errno == EINTR);
-    return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+    if (got != pid || !WIFEXITED(status))
+        return -1;
+    return WEXITSTATUS(status) == MORE ? 1 : WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
 /* newuidmap PID 0 CALLER 1 1 SUB COUNT: root inside is the caller, so that both kinds of files can be removed. */
@@ -47,17 +51,18 @@ static int map_with(const char *program, pid_t pid, uint32_t caller, uint32_t su
     return wait_for(child);
 }
 
-static _Noreturn void remove_inside(int go, int dirfd, const char *name)
+static _Noreturn void remove_inside(int go, int dirfd, const char *name, uint64_t until_ms)
 {
     char byte;
     if (read(go, &byte, 1) != 1)
         _exit(1);
     if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
         _exit(1);
-    _exit(abx_remove_tree_at(dirfd, name, NULL) == 0 ? 0 : 1);
+    int rc = abx_remove_tree_until(dirfd, name, until_ms, NULL);
+    _exit(rc == 0 ? 0 : rc > 0 ? MORE : 1);
 }
 
-int abx_range_remove(int dirfd, const char *name)
+int abx_range_remove(int dirfd, const char *name, uint64_t until_ms)
 {
     uint32_t uid, uids, gid, gids;
     int go[2];
@@ -67,7 +72,7 @@ int abx_range_remove(int dirfd, const char *name)
     pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
     if (pid == 0) {
         close(go[1]);
-        remove_inside(go[0], dirfd, name);
+        remove_inside(go[0], dirfd, name, until_ms);
     }
     close(go[0]);
     int rc = -1;
@@ -79,7 +84,6 @@ int abx_range_remove(int dirfd, const char *name)
             rc = -1;
     }
     close(go[1]);
-    if (pid > 0 && wait_for(pid) < 0)
-        rc = -1;
-    return rc;
+    int ended = pid > 0 ? wait_for(pid) : -1;
+    return rc < 0 ? rc : ended;
 }

@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "local/descriptors.h"
 #include "local/pool.h"
@@ -60,10 +61,10 @@ static _Noreturn void remover_main(work *w)
         (void)flock(lock, LOCK_SH | LOCK_NB);
     abx_pool_fill(local); /* before the removal: where the trash is empty, nobody is at work */
     wait_for_end(w->pidfd);
-    int rc = abx_trash_remove(local, name, NULL);
-    for (int i = 0; rc == 1 && i < BUSY_TRIES; i++) {
+    int rc = abx_trash_remove(local, name, ABX_FOREVER, NULL);
+    for (int i = 0; rc == ABX_TRASH_BUSY && i < BUSY_TRIES; i++) {
         (void)poll(NULL, 0, BUSY_PAUSE_MS);
-        rc = abx_trash_remove(local, name, NULL);
+        rc = abx_trash_remove(local, name, ABX_FOREVER, NULL);
     }
     if (rc == 0 && w->slot >= 0)
         abx_slot_free(ABX_SLOTS_DIR, w->slot, local->base, w->id);

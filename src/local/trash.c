@@ -36,20 +36,21 @@ int abx_trash_move(abx_local *local, const char *id, char name[64])
     return -1;
 }
 
-int abx_trash_remove(abx_local *local, const char *name, abx_error **err)
+int abx_trash_remove(abx_local *local, const char *name, uint64_t until_ms, abx_error **err)
 {
     ABX_AUTO_FD fd = openat(local->trash_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && abx_cgroup_remove(fd) != 0)
-        return 1; /* its note must stay until they are gone */
-    if (fd >= 0)
-        abx_upper_remove(fd);
+        return ABX_TRASH_BUSY; /* its note must stay until they are gone */
+    if (fd >= 0 && abx_upper_remove(fd, until_ms) > 0)
+        return ABX_TRASH_MORE;
     ABX_AUTO_ERROR why = NULL;
-    if (abx_remove_tree_at(local->trash_fd, name, &why) == 0)
-        return 0;
+    int rc = abx_remove_tree_until(local->trash_fd, name, until_ms, &why);
     /* Files of a range belong to ids that are ours only inside of a user namespace with that range. */
-    if (geteuid() != 0 && fd >= 0 && abx_range_remove(local->trash_fd, name) == 0)
-        return 0;
-    return abx_error_take(err, ABX_TAKE(why));
+    if (rc < 0 && geteuid() != 0 && fd >= 0) {
+        int inside = abx_range_remove(local->trash_fd, name, until_ms);
+        rc = inside < 0 ? rc : inside;
+    }
+    return rc < 0 ? abx_error_take(err, ABX_TAKE(why)) : rc > 0 ? ABX_TRASH_MORE : ABX_TRASH_GONE;
 }
 
 void abx_trash_sandbox(abx_local *local, const char *id, int slot)
@@ -58,7 +59,7 @@ void abx_trash_sandbox(abx_local *local, const char *id, int slot)
     ABX_AUTO_ERROR err = NULL;
     int rc = abx_trash_move(local, id, name);
     if (rc == 0)
-        rc = abx_trash_remove(local, name, &err);
+        rc = abx_trash_remove(local, name, ABX_FOREVER, &err);
     if (rc < 0 || err)
         abx_logf(local->log, ABX_LOG_WARN, "sandbox '%s' is not removed yet: %s", id,
                  err ? err->message : strerror(errno));
@@ -90,10 +91,10 @@ int abx_trash_empty(abx_local *local, uint64_t limit_ms)
         closedir(d);
         return 0;
     }
-    uint64_t until = abx_now_mono_ms() + limit_ms;
+    uint64_t until = limit_ms ? abx_now_mono_ms() + limit_ms : ABX_FOREVER;
     for (struct dirent *e; (e = next_entry(d)) && (!limit_ms || abx_now_mono_ms() < until);) {
         ABX_AUTO_ERROR err = NULL;
-        if (abx_trash_remove(local, e->d_name, &err) == 0)
+        if (abx_trash_remove(local, e->d_name, until, &err) == ABX_TRASH_GONE)
             removed++;
         else if (err)
             abx_logf(local->log, ABX_LOG_WARN, "cannot clear '%s/trash/%s': %s", local->base,

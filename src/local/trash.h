@@ -8,9 +8,14 @@
 /* Move the folder of sandbox id to the trash; *name (room for 64) is its name there. 0; 1 when there is none; -1 with
  * errno. */
 int abx_trash_move(abx_local *local, const char *id, char name[64]);
-/* Remove one entry of the trash; names in it are hostile. Gone already: success. 0; 1: control
- * groups of it are still in use, to be called again; -1 and *err. */
-int abx_trash_remove(abx_local *local, const char *name, abx_error **err);
+typedef enum abx_trash_left {
+    ABX_TRASH_GONE,
+    ABX_TRASH_BUSY, /* control groups of it are still in use: try again later */
+    ABX_TRASH_MORE  /* the time is over: go on when the loop has turned */
+} abx_trash_left;
+/* Remove one entry of the trash, until this time of abx_now_mono_ms at the most (ABX_FOREVER: all of it); names in it are
+ * hostile. Gone already: success. An abx_trash_left; -1 and *err. */
+int abx_trash_remove(abx_local *local, const char *name, uint64_t until_ms, abx_error **err);
 /* Both, and free the slot (-1: none). For a sandbox whose processes are gone. */
 void abx_trash_sandbox(abx_local *local, const char *id, int slot);
 

@@ -88,18 +88,17 @@ int abx_upper_choose(abx_local *local, int folder_fd, abx_plan *plan, abx_error 
 }
 
 /* The note lies in a folder that only its owner can write; its last name is checked all the same. */
-void abx_upper_remove(int folder_fd)
+int abx_upper_remove(int folder_fd, uint64_t until_ms)
 {
     ABX_AUTO_BUF note = ABX_BUF(PATH_ROOM);
     if (abx_read_file_at(folder_fd, NOTE, note.max, &note, NULL) != 0)
-        return;
+        return 0;
     const char *path = abx_buf_cstr(&note);
     ABX_AUTO_FREE char *expected = abx_format(PREFIX "%u-", (unsigned)geteuid());
     const char *name = abx_path_base(path);
     if (path[0] != '/' || !abx_has_prefix(name, expected) || !abx_is_id(name + strlen(expected)))
-        return;
+        return 0;
     ABX_AUTO_FREE char *place = abx_path_dir(path);
     ABX_AUTO_FD fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        (void)abx_remove_tree_at(fd, name, NULL);
+    return fd < 0 ? 0 : abx_remove_tree_until(fd, name, until_ms, NULL);
 }

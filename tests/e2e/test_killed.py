@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import count, descendants, mounts_of, reap, wait_for
+from harness import HELPERS, count, mounts_of, wait_for
 
 TIMES = count(10, 500)
 
@@ -88,3 +88,22 @@ def test_any_next_command_clears(abx, spawn, verb):
     assert a not in abx.sandboxes()
     if verb == "create":
         abx.ok("kill", made.text.strip())
+
+
+@pytest.mark.parametrize("words", [["kill", "--all", "-y"], ["kill", "full"]])
+def test_removing_many_files_ends_by_a_signal(abx, spawn, words):
+    """The sandbox has ended; what is left of its files is for the next command."""
+    a = abx.create("--name", "full")
+    n = count(2_000, 100_000)
+    abx.ok("exec", a, "--", "sh", "-c", f"cd /work && seq {n} | xargs touch")
+    env = {"LD_PRELOAD": str(HELPERS / "libslow_unlink.so"), "SLOW_UNLINK": "4000"}
+    p = spawn(abx, *words, env=env)
+    wait_for(lambda: abx.trash() or p.poll() is not None)
+    time.sleep(0.3)
+    p.send_signal(signal.SIGTERM)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 143 and b"interrupted" in err, (p.returncode, err)
+    assert len(abx.trash()) == 1 and abx.sandboxes() == []
+    abx("info", a, code=3)
+    abx.ok("ls")  # has no time for all of it
+    nothing_left(abx)

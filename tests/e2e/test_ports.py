@@ -264,6 +264,16 @@ def test_the_end_of_the_sandbox_is_its_end(abx):
     abx("port", a, "7000", "--forward", code=3)
 
 
+def test_the_end_of_the_sandbox_is_noticed_without_a_connection(abx):
+    a = abx.create("--name", "served")
+    f = Forward(abx, a, "7000", "--forward")
+    abx.ok("pause", a)
+    abx.ok("resume", a)
+    abx.ok("kill", a)
+    assert f.process.wait(timeout=60) == 8
+    assert f"sandbox '{a}' has ended" in f.process.communicate()[1].decode()
+
+
 def test_paused(abx):
     a = abx.create()
     serve(abx, a, ECHO)

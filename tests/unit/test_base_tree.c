@@ -199,6 +199,26 @@ static void error_is_told_and_the_rest_is_removed(void **state)
     kit_drop(dir);
 }
 
+static void time_that_is_over_leaves_the_rest(void **state)
+{
+    char *dir = kit_folder();
+    ABX_AUTO_FREE char *tree = abx_path_join(dir, "tree");
+    int calls = 1, rc;
+    assert_int_equal(mkdir(tree, 0755), 0);
+    for (int i = 0; i < 1000; i++) {
+        ABX_AUTO_FREE char *file = abx_format("%s/%d", tree, i);
+        kit_write(file, "");
+    }
+    while ((rc = abx_remove_tree_until(AT_FDCWD, tree, 0, NULL)) == 1 && calls < 1000) {
+        assert_true(is_there(tree));
+        calls++;
+    }
+    assert_int_equal(rc, 0);
+    assert_true(calls > 5);
+    assert_false(is_there(tree));
+    kit_drop(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +232,7 @@ int main(void)
         cmocka_unit_test(levels_need_no_descriptor_each),
         cmocka_unit_test(names_that_stand_in_the_way_do_not_stop_it),
         cmocka_unit_test(error_is_told_and_the_rest_is_removed),
+        cmocka_unit_test(time_that_is_over_leaves_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static int kill_it(fixture *f)
 {
     f->done = false;
     abx_error_free(ABX_TAKE(f->error));
-    if (abx_local_kill(f->local, f->id, on_killed, f, &f->error) < 0)
+    if (abx_local_kill(f->local, f->id, on_killed, f, NULL, &f->error) < 0)
         return -1;
     uv_run(&f->loop, UV_RUN_DEFAULT);
     return f->done && !f->error ? 0 : -1;

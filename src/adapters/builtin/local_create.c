@@ -57,7 +57,7 @@ static void undo(creation *k, int first_fd)
     drop_box(k);
     abx_close_fd(&first_fd);
     abx_error *why = NULL;
-    if (abx_local_kill(k->p->local, k->id, on_unwanted_killed, k, &why) == 0)
+    if (abx_local_kill(k->p->local, k->id, on_unwanted_killed, k, NULL, &why) == 0)
         return;
     on_unwanted_killed(k, why);
     abx_error_free(why);

@@ -42,11 +42,11 @@ static int list(local_provider *p, abx_call *call, abx_error **err)
 }
 
 /* --- kill ------------------------------------------------------------------------------------------------ */
-/* Both kinds of work are short and end by themselves. */
 typedef struct pending {
     local_wait wait; /* first */
     local_provider *p;
     char *id;
+    abx_local_killing *killing; /* of a kill, until it is over */
 } pending;
 
 static void free_pending(local_wait *w)
@@ -65,9 +65,19 @@ static pending *wait_for(local_provider *p, const char *id)
     return w;
 }
 
+/* Many files may be left to remove. All else ends by itself soon. */
+static void leave_rest(local_wait *w)
+{
+    pending *k = (pending *)w;
+    if (k->killing)
+        abx_local_kill_leave(k->killing);
+}
+
 static void on_killed(void *data, const abx_error *err)
 {
-    local_wait_end(data, NULL, err);
+    pending *w = data;
+    w->killing = NULL;
+    local_wait_end(&w->wait, NULL, err);
 }
 
 static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
@@ -78,7 +88,8 @@ static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_e
         local_box_close(box, NULL, NULL);
     }
     pending *w = wait_for(p, id);
-    if (abx_local_kill(p->local, id, on_killed, w, err) < 0) {
+    w->wait.cancel = leave_rest;
+    if (abx_local_kill(p->local, id, on_killed, w, &w->killing, err) < 0) {
         free_pending(&w->wait);
         return -1;
     }

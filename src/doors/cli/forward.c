@@ -12,13 +12,15 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-enum { PIECE = 64 * 1024, BACKLOG = 128, WINDOW = 256 * 1024 };
+enum { PIECE = 64 * 1024, BACKLOG = 128, WINDOW = 256 * 1024, LOOK_MS = 2000 };
 
 typedef struct forward {
     abx_cli *cli;
     const abx_forward_spec *spec;
     uv_tcp_t listener;
     uv_timer_t deadline;
+    uv_timer_t look;   /* does the sandbox still live? Nobody may connect for hours */
+    abx_call *looking; /* NULL: not now */
     struct peer *links;
     size_t open; /* handles that are not closed yet */
     abx_error *err;
@@ -311,6 +313,34 @@ static void on_deadline(uv_timer_t *timer)
     f->err = abx_error_new(ABX_ERR_TIMEOUT, "the time limit passed");
 }
 
+static void on_looked(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
+{
+    (void)c;
+    (void)result;
+    forward *f = data;
+    f->looking = NULL;
+    if (!err || f->over || !is_final(err))
+        return;
+    f->over = true;
+    f->err = err->id == ABX_ERR_TIMEOUT
+                 ? abx_error_copy(err)
+                 : abx_error_new(ABX_ERR_SANDBOX_ENDED, "sandbox '%s' has ended", f->spec->sandbox);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    static const abx_call_handlers handlers = {.on_end = on_looked};
+    forward *f = timer->data;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_ERROR err = NULL;
+    if (f->over || f->looking)
+        return;
+    f->looking = abx_cli_start(f->cli, ABX_OP_SANDBOX_INFO, abx_cli_params(f->spec->sandbox, &root),
+                               &handlers, f, &err);
+    if (!f->looking)
+        on_looked(NULL, NULL, err, f);
+}
+
 static void on_own_closed(uv_handle_t *handle)
 {
     ((forward *)handle->data)->open--;
@@ -333,13 +363,16 @@ static void end_all(forward *f)
     f->over = true;
     uv_close((uv_handle_t *)&f->listener, on_own_closed);
     uv_close((uv_handle_t *)&f->deadline, on_own_closed);
+    uv_close((uv_handle_t *)&f->look, on_own_closed);
     abx_cli_begin_cleanup(f->cli);
+    if (f->looking)
+        abx_call_cancel(f->looking);
     for (peer *l = f->links, *next; l; l = next) {
         next = l->next;
         if (l->client_open)
             close_client(l, true);
     }
-    while (f->open > 0 || f->links)
+    while (f->open > 0 || f->links || f->looking)
         abx_cli_turn(f->cli);
 }
 
@@ -352,10 +385,12 @@ int abx_forward_run(abx_cli *cli, const abx_forward_spec *spec,
     forward *f = ABX_NEW(forward);
     f->cli = cli;
     f->spec = spec;
-    f->open = 2;
+    f->open = 3;
     (void)uv_tcp_init(&cli->_loop, &f->listener);
     (void)uv_timer_init(&cli->_loop, &f->deadline);
-    f->listener.data = f->deadline.data = f;
+    (void)uv_timer_init(&cli->_loop, &f->look);
+    f->listener.data = f->deadline.data = f->look.data = f;
+    (void)uv_timer_start(&f->look, on_look, LOOK_MS, LOOK_MS);
     if (cli->deadline != ABX_FOREVER)
         (void)uv_timer_start(&f->deadline, on_deadline,
                              abx_cli_time_for(cli, ABX_OP_SANDBOX_TUNNEL), 0);

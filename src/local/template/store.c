@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/id.h"
 #include "base/mem.h"
@@ -198,7 +199,7 @@ int abx_store_remove(int folder, const char *name, abx_error **err)
     ABX_AUTO_ERROR why = NULL;
     if (abx_remove_tree_at(folder, name, &why) == 0)
         return 0;
-    if (geteuid() != 0 && abx_range_remove(folder, name) == 0)
+    if (geteuid() != 0 && abx_range_remove(folder, name, ABX_FOREVER) == 0)
         return 0;
     return abx_error_take(err, ABX_TAKE(why));
 }

@@ -404,7 +404,7 @@ int abx_store_uninstall(const char *home, const char *id, const abx_store_task *
     if (fstatat(dir, id, &st, AT_SYMLINK_NOFOLLOW) < 0) /* another one was quicker */
         return 0;
     if (renameat(dir, id, dir, old) < 0 || fsync(dir) < 0)
-        return abx_fail_errno(err, ABX_ERR_FILE, errno, "cannot remove provider '%s'", id);
+        return abx_fail_errno(err, ABX_ERR_HOME, errno, "cannot change '%s/providers'", home);
     abx__store_sweep(dir);
     return 0;
 }

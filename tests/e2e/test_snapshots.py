@@ -91,6 +91,24 @@ def test_fork_has_a_name_and_leaves_no_snapshot(home):
     assert home("fork", "nobody").code == 3
 
 
+def test_an_interrupted_fork_leaves_nothing(home, kept, spawn):
+    """Wherever it is hit: neither the snapshot that was its own nor a sandbox that nobody was told of."""
+    def there():
+        return home.ok("snapshot", "ls", "-q").text, sorted(home.ok("ls", "-q").text.split())
+    before = there()
+    began = time.monotonic()
+    home.ok("kill", home.ok("fork", "origin").text.strip())
+    took = time.monotonic() - began
+    for i in range(1, 16):
+        p = spawn(home, "fork", "origin")
+        time.sleep(took * i / 16)
+        p.send_signal(signal.SIGINT)
+        made = p.communicate(timeout=30)[0].decode().split()
+        if made:
+            home.ok("kill", *made)
+        assert there() == before
+
+
 def test_a_fork_lives_on_without_its_source(home, kept):
     box = home.create("--snapshot", kept)
     made = home.ok("fork", box).text.strip()

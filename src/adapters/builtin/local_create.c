@@ -1,6 +1,5 @@
 /* sandbox.create on `local`. */
 #include <string.h>
-#include <unistd.h>
 
 #include "adapters/builtin/local.h"
 #include "base/clock.h"
@@ -18,8 +17,9 @@ typedef struct creation {
     char *template_id;        /* of an image that was given by its path */
     local_snapshot *snapshot; /* fork: of the sandbox whose files it gets */
     char *snapshot_id;        /* … when it is there; it goes when the new sandbox is made */
-    abx_error *why;           /* why that failed */
-    yyjson_doc *info;         /* … or what was made */
+    bool made;                /* the new sandbox lives */
+    abx_error *why;           /* why it failed */
+    yyjson_doc *info;         /* … or what is told of it */
 } creation;
 
 static void free_creation(local_wait *w)
@@ -39,9 +39,9 @@ static void on_unwanted_killed(void *data, const abx_error *err)
     creation *k = data;
     if (err)
         abx_logf(k->p->log, ABX_LOG_WARN, "sandbox '%s': %s", k->id, err->message);
-    if (k->wait.call)
-        abx_call_fail(k->wait.call, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
-    local_wait_finish(&k->wait);
+    if (!k->why)
+        k->why = abx_error_new(ABX_ERR_CANCELLED, "cancelled");
+    local_wait_end(&k->wait, NULL, k->why);
 }
 
 static void drop_box(creation *k)
@@ -51,11 +51,10 @@ static void drop_box(creation *k)
         local_box_close(box, NULL, NULL);
 }
 
-/* The caller went away while the sandbox was made. */
-static void undo(creation *k, int first_fd)
+/* The caller went away while the sandbox was made, or it cannot be talked to. */
+static void undo(creation *k)
 {
     drop_box(k);
-    abx_close_fd(&first_fd);
     abx_error *why = NULL;
     if (abx_local_kill(k->p->local, k->id, on_unwanted_killed, k, NULL, &why) == 0)
         return;
@@ -66,6 +65,10 @@ static void undo(creation *k, int first_fd)
 /* The end of the whole, as on_created found it. */
 static void tell_end(creation *k)
 {
+    if (k->made && (!k->info || !k->wait.call || abx_call_is_cancelled(k->wait.call))) {
+        undo(k);
+        return;
+    }
     if (k->wait.call && k->info)
         local_end(k->wait.call, ABX_TAKE(k->info));
     else if (k->wait.call)
@@ -100,14 +103,11 @@ static int drop_snapshot(creation *k)
 static void on_created(void *data, yyjson_val *info, int first_fd, const abx_error *err)
 {
     creation *k = data;
-    if (!err && (!k->wait.call || abx_call_is_cancelled(k->wait.call))) {
-        undo(k, first_fd);
-        return;
-    }
+    k->made = !err;
     k->why = abx_error_copy(err);
     if (err)
         drop_box(k);
-    if (!err && local_box_adopt(k->p, k->id, first_fd, k->spec.tied, &k->why) == 0)
+    else if (local_box_adopt(k->p, k->id, first_fd, k->spec.tied, &k->why) == 0)
         k->info = abx_json_copy(info);
     if (!k->snapshot_id || drop_snapshot(k) < 0)
         tell_end(k);

@@ -9,7 +9,7 @@ cd "$root"
 
 test_packages=("${fuzz_packages[@]}" clang-tidy clang-format libcmocka-dev python3 python3-pytest
     bubblewrap busybox-static uidmap procps shellcheck zstd zsh fish bash-completion
-    git rsync sqlite3 python3-venv)
+    git rsync sqlite3 python3-venv iproute2 passt slirp4netns)
 # Some nodejs packages bring npm along, and refuse the other one.
 command -v npm >/dev/null || test_packages+=(nodejs npm)
 [[ -z ${ABX_SOAK:-} ]] || test_packages+=(python3-matplotlib)
@@ -138,6 +138,8 @@ make_user() {
     cp -rP build/release/abx build/release/libabx.so* build/release/tests "$user_copy/build/release/"
     chmod -R a+rX "$user_copy"
     install -o "$user" -m 644 /dev/null "$user_copy/e2e_user.xml"
+    # a tun device that an ordinary user may open, whatever the modes of the machine's are
+    mknod -m 666 "$user_copy/tun" c 10 200
 }
 
 run_as_user() {
@@ -147,7 +149,7 @@ run_as_user() {
     timeout "$pytest_seconds" setpriv --reuid "$user" --regid "$user" --init-groups --reset-env \
         env HOME="$home" PATH="$PATH" PYTHONDONTWRITEBYTECODE=1 \
         ABX_BUILD="$user_copy/build/release" ABX_HELPERS="$user_copy/build/release/tests/e2e" \
-        ABX_SOAK="${ABX_SOAK:-}" \
+        ABX_SOAK="${ABX_SOAK:-}" ABX_TUN="$user_copy/tun" \
         "$python" -m pytest -q -p no:cacheprovider --junitxml="$user_copy/e2e_user.xml" tests/e2e \
         </dev/null || true
 }

@@ -84,6 +84,9 @@ bool abx_clear_dead(abx_local *local, const char *id, int folder)
         return false;
     /* The lock is free: no process of it lives, or the maker has not got so far; then it finds its folder gone and
      * makes another. */
+    ABX_AUTO_STATE state = {0};
+    if (abx_state_read(folder, &state, NULL) == 0)
+        (void)abx_uplink_end(&state.helper, state.boot_id);
     return abx_trash_move(local, id, name) == 0;
 }
 

@@ -40,6 +40,8 @@ typedef struct creation {
     pid_t pid;
     int pidfd;
     abx_range_maps *maps; /* newuidmap and newgidmap run */
+    int hold;             /* what the helper of a network gets; -1 */
+    abx_uplink *uplink;   /* the helper is on its way */
     abx_cgroups groups;
     abx_layers layers; /* closed at the end: closing one takes the lock that pid 1's mounts need */
     abx_setup_report report;
@@ -70,6 +72,7 @@ static void creation_free(creation *c)
     abx_close_fd(&c->skeleton_lock);
     abx_close_fd(&c->pair);
     abx_close_fd(&c->pidfd);
+    abx_close_fd(&c->hold);
     abx_plan_free(c->plan);
     abx_state_clear(&c->state);
     abx_error_free(c->error);
@@ -80,6 +83,9 @@ static void creation_free(creation *c)
 static void undo(creation *c)
 {
     abx_range_maps_stop(ABX_TAKE(c->maps));
+    abx_uplink_stop(ABX_TAKE(c->uplink));
+    (void)abx_uplink_end(&c->state.helper, c->state.boot_id);
+    abx_close_fd(&c->hold);
     if (c->pidfd >= 0) {
         siginfo_t info;
         syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
@@ -169,6 +175,7 @@ static void note_state(creation *c)
     s->pause_on_limit = p->pause_on_limit;
     s->tied = p->tied;
     s->limits = p->limits;
+    s->network = p->network;
     s->freezer = abx_strdup(c->groups.freezer);
     s->copied_root = p->copied_root;
     s->plain_usr = !p->usr_overlay;
@@ -238,6 +245,19 @@ static int make_groups(creation *c, abx_error **err)
     return rc;
 }
 
+/* The pipe of a network's helper: our end, and the one that the sandbox holds. Nothing without a network. */
+static int make_hold(creation *c, int *theirs, abx_error **err)
+{
+    int ends[2];
+    if (c->plan->network == ABX_NETWORK_NONE)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot make a pipe");
+    c->hold = ends[0];
+    *theirs = ends[1];
+    return 0;
+}
+
 /* Descriptors of the new process; it lives in a copy of our memory, so `s` may be on our stack. */
 static int start_process(creation *c, abx_error **err)
 {
@@ -249,6 +269,9 @@ static int start_process(creation *c, abx_error **err)
         return abx_fail_errno(err, ABX_ERR_LOCAL_STATE, errno, "cannot make a socket");
     c->pair = ends[0];
     ABX_AUTO_FD theirs = ends[1];
+    ABX_AUTO_FD hold = -1;
+    if (make_hold(c, &hold, err) < 0)
+        return -1;
     ABX_AUTO_FD place =
         c->plan->upper ? open(c->plan->upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     ABX_AUTO_FREE char *layers = c->plan->stack && c->plan->ids != ABX_IDS_SLOT
@@ -271,6 +294,7 @@ static int start_process(creation *c, abx_error **err)
         .root_userns = -1,
         .groups = &c->groups,
         .layer = -1,
+        .hold = hold,
     };
     c->pid = abx_clone(&s, c->plan, &c->pidfd, err);
     return c->pid < 0 ? -1 : 0;
@@ -393,6 +417,32 @@ static void on_refused(creation *c)
     fail(c, err);
 }
 
+static void on_helper(void *data, const abx_uplink_helper *helper, const abx_error *why)
+{
+    creation *c = (creation *)data;
+    abx_error *err = NULL;
+    c->uplink = NULL;
+    if (why) {
+        fail(c, abx_error_copy(why));
+        return;
+    }
+    c->state.helper = *helper;
+    if (abx_state_write(c->folder.fd, &c->state, &err) < 0 ||
+        abx_send_go(c->pair, &no_layers, &err) < 0)
+        fail(c, err);
+}
+
+/* pid 1 goes on meanwhile; what it says next is the end of its set-up. */
+static void on_uplink_asked(creation *c)
+{
+    abx_error *err = NULL;
+    c->report_len = 0;
+    if (abx_uplink_start(c->local->loop, &c->plan->uplink, c->pid, c->hold, on_helper, c,
+                         &c->uplink, &err) < 0)
+        fail(c, err);
+    abx_close_fd(&c->hold);
+}
+
 static void on_ready(creation *c)
 {
     abx_state *s = &c->state;
@@ -418,6 +468,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         c->report_len += (size_t)n;
     if (n > 0 && c->report_len < sizeof(c->report))
         return;
+    if (n > 0 && c->report.magic == ABX_REPORT_MAGIC && c->report.kind == ABX_REPORT_UPLINK) {
+        on_uplink_asked(c);
+        return;
+    }
     uv_poll_stop(poll);
     c->report.step[sizeof(c->report.step) - 1] = 0;
     if (n <= 0 || c->report.magic != ABX_REPORT_MAGIC)
@@ -448,7 +502,7 @@ int abx_create_planned(abx_local *local, abx_plan *plan, const abx_local_spec *s
     c->cb = cb;
     c->data = data;
     c->attempt = attempt;
-    c->folder.fd = c->folder.lock = c->skeleton_lock = c->pair = c->pidfd = -1;
+    c->folder.fd = c->folder.lock = c->skeleton_lock = c->pair = c->pidfd = c->hold = -1;
     c->plan = plan;
     abx_cgroups_init(&c->groups);
     c->layers = no_layers;
@@ -465,7 +519,7 @@ int abx_create_planned(abx_local *local, abx_plan *plan, const abx_local_spec *s
     c->open_handles++;
     uv_timer_start(&c->timer, on_timer, SETUP_LIMIT_MS, 0);
     if (plan->tied)
-        abx_remover_start(local, plan->id, c->pidfd, plan->slot);
+        abx_remover_start(local, plan->id, c->pidfd, plan->slot, plan->network != ABX_NETWORK_NONE);
     return 0;
 }
 

@@ -25,7 +25,8 @@ typedef struct checkup {
     finding layers[ABX_LAYER_COUNT];
     bool copied_root, plain_usr;
     abx_ids ids;
-    abx_error *error; /* of the last try, when it was no layer */
+    const char *network; /* wanted in a try; NULL: none */
+    abx_error *error;    /* of the last try, when it was no layer */
 } checkup;
 
 static void on_tried(void *data, yyjson_val *info, int first_fd, const abx_error *err)
@@ -44,7 +45,8 @@ static int try_once(checkup *c, uint32_t weaker, bool range, abx_attempt *attemp
     memset(attempt, 0, sizeof(*attempt));
     abx_error_free(ABX_TAKE(c->error));
     abx_random_id(id, ABX_ID_LEN);
-    abx_local_spec spec = {.id = id, .timeout_ms = 60000, .tied = true, .with_root = range};
+    abx_local_spec spec = {
+        .id = id, .timeout_ms = 60000, .tied = true, .with_root = range, .network = c->network};
     abx_plan *plan = abx_plan_new(&c->local, &spec, &c->error);
     if (!plan || uv_loop_init(&loop) < 0) {
         abx_plan_free(plan);
@@ -135,15 +137,21 @@ static void try_layers(checkup *c)
     }
 }
 
+static uint32_t refused_layers(const checkup *c)
+{
+    uint32_t refused = 0;
+    for (int i = 0; i < ABX_LAYER_COUNT; i++)
+        if (c->layers[i].tried && !c->layers[i].ok)
+            refused |= ABX_LAYER_BIT(i);
+    return refused;
+}
+
 static void try_range(checkup *c)
 {
     finding *f = &c->layers[ABX_LAYER_RANGE];
     abx_attempt attempt;
     int layer;
-    uint32_t weaker = 0;
-    for (int i = 0; i < ABX_LAYER_COUNT; i++)
-        if (c->layers[i].tried && !c->layers[i].ok)
-            weaker |= ABX_LAYER_BIT(i);
+    uint32_t weaker = refused_layers(c);
     f->tried = true;
     f->ok = try_once(c, weaker, true, &attempt, &layer) == 0;
     if (!f->ok)
@@ -220,7 +228,37 @@ static void add_groups(yyjson_mut_doc *d, yyjson_mut_val *list, const checkup *c
     (void)unlinkat(c->local.trash_fd, id, AT_REMOVEDIR);
 }
 
-static yyjson_doc *answer(const checkup *c)
+/* A sandbox with a network, made and ended. One without is a sandbox too. */
+static void add_network(yyjson_mut_doc *d, yyjson_mut_val *list, checkup *c)
+{
+    abx_attempt attempt;
+    abx_uplink_choice choice = {0};
+    int layer;
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, list);
+    abx_mut_str(d, o, "name", "network");
+    uint32_t refused = refused_layers(c) & ~ABX_LAYER_BIT(ABX_LAYER_RANGE);
+    if (refused & ABX_LAYER_BIT(ABX_LAYER_NET) || !c->layers[ABX_LAYER_ENVD].tried) {
+        abx_mut_bool(d, o, "ok", false);
+        abx_mut_bool(d, o, "optional", true);
+        abx_mut_str(d, o, "detail", "not tried: a layer before it is refused");
+        return;
+    }
+    c->network = "internet";
+    bool ok =
+        try_once(c, refused, false, &attempt, &layer) == 0 && abx_uplink_choose(&choice, NULL) == 0;
+    c->network = NULL;
+    abx_mut_bool(d, o, "ok", ok);
+    abx_mut_bool(d, o, "optional", true);
+    ABX_AUTO_FREE char *detail =
+        ok ? abx_format("--network internet: by %s", choice.name)
+           : abx_strdup(c->error ? abx_error_text(c->error) : "no --network internet");
+    abx_mut_str(d, o, "detail", detail);
+    if (!ok && c->error)
+        abx_mut_str(d, o, "fix", c->error->hint);
+    free(choice.path);
+}
+
+static yyjson_doc *answer(checkup *c)
 {
     yyjson_mut_val *root;
     ABX_AUTO_MUT d = abx_mut_new(&root);
@@ -229,6 +267,7 @@ static yyjson_doc *answer(const checkup *c)
     for (int i = 0; i < ABX_LAYER_COUNT; i++)
         add_layer(d, layers, c, i);
     add_groups(d, layers, c);
+    add_network(d, layers, c);
     abx_mut_str(d, root, "caller", geteuid() == 0 ? "root" : "user");
     abx_mut_str(d, root, "ids", ids[c->ids]);
     return abx_json_freeze(d);

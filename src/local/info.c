@@ -108,6 +108,17 @@ static void add_origin(yyjson_mut_doc *d, yyjson_mut_val *o, yyjson_val *origin)
         abx_mut_val(d, o, "command", abx_json_get(config, "command"));
 }
 
+static void add_network(yyjson_mut_doc *d, yyjson_mut_val *o, const abx_state *s)
+{
+    abx_mut_str(d, o, "network", abx_network_name(s->network));
+    if (s->network == ABX_NETWORK_NONE)
+        return;
+    yyjson_mut_val *helper = abx_mut_obj(d, o, "networkHelper");
+    abx_mut_str(d, helper, "name", s->helper.name);
+    abx_mut_int(d, helper, "pid", s->helper.pid);
+    abx_mut_bool(d, helper, "alive", abx_uplink_alive(&s->helper, s->boot_id));
+}
+
 yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
 {
     yyjson_mut_val *o = yyjson_mut_obj(d);
@@ -125,7 +136,7 @@ yyjson_mut_val *abx_state_object(yyjson_mut_doc *d, const abx_state *s)
     else
         abx_mut_obj(d, o, "metadata");
     abx_local_features(d, abx_mut_obj(d, o, "features"));
-    abx_mut_str(d, o, "network", "none");
+    add_network(d, o, s);
     abx_mut_int(d, o, "pid", s->pid);
     abx_mut_bool(d, o, "tied", s->tied);
     add_layers(d, o, s);

@@ -159,6 +159,7 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
         free(k);
         return abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is being made", id);
     }
+    (void)abx_uplink_end(&s.helper, s.boot_id);
     if (abx_trash_move(local, id, k->trash) != 0) {
         k->trash[0] = 0;
     } else if (s.tied && abx_remover_hand_over(local, id, k->trash) == 0) {

@@ -67,7 +67,7 @@ typedef struct abx_local_spec {
     bool pause_on_limit;         /* at the end of either: pause instead of ending */
     const char *template_name; /* name or id of a template; NULL or "host": the host's own system */
     const char *snapshot;      /* id or name of a snapshot; NULL: none. At most one of the two */
-    const char *network;       /* NULL or "none" (this part of the work knows no other) */
+    const char *network;       /* "none" (NULL is too) or "internet" */
     bool with_root;            /* an id range is wanted (ordinary user: newuidmap) */
     const char *const *weaker; /* layers that may be missing: "proc", "net", "seccomp", … */
     size_t weaker_count;

@@ -25,12 +25,20 @@ static int check_spec(const abx_local_spec *spec, abx_error **err)
         return abx_fail(err, ABX_ERR_USAGE, "'%s' is no sandbox id", spec->id ? spec->id : "");
     if (spec->name && !abx_is_name(spec->name))
         return abx_fail(err, ABX_ERR_USAGE, "'%s' is no sandbox name", spec->name);
-    if (spec->network && !abx_str_eq(spec->network, "none")) {
-        abx_fail(err, ABX_ERR_FEATURE_MISSING, "provider 'local' has no network '%s'",
-                 spec->network);
-        return abx_hint(err, "a local sandbox has its own loopback only: leave --network out");
-    }
     return 0;
+}
+
+static int choose_network(abx_plan *p, const abx_local_spec *spec, abx_error **err)
+{
+    if (abx_network_parse(spec->network, &p->network, err) < 0)
+        return -1;
+    if (p->network == ABX_NETWORK_NONE)
+        return 0;
+    if (p->weaker & ABX_LAYER_BIT(ABX_LAYER_NET)) {
+        abx_fail(err, ABX_ERR_USAGE, "'--network internet' needs layer 'net'");
+        return abx_hint(err, "leave one of --network and --allow-weaker net out");
+    }
+    return abx_uplink_choose(&p->uplink, err);
 }
 
 abx_ids abx_ids_wanted(bool with_root)
@@ -214,10 +222,11 @@ abx_plan *abx_plan_new(abx_local *local, const abx_local_spec *spec, abx_error *
     p->pause_on_limit = spec->pause_on_limit;
     p->tied = spec->tied;
     p->stack_lock = -1;
-    if (choose_weaker(p, spec, err) < 0 || choose_ids(p, spec, err) < 0 ||
-        abx_limits_choose(&spec->sizes, &p->limits, err) < 0 ||
+    if (choose_weaker(p, spec, err) < 0 || choose_network(p, spec, err) < 0 ||
+        choose_ids(p, spec, err) < 0 || abx_limits_choose(&spec->sizes, &p->limits, err) < 0 ||
         choose_stack(local, p, spec, err) < 0)
         return NULL;
+    p->uplink.has_root = p->ids != ABX_IDS_SINGLE;
     choose_namespaces(p);
     copy_env(p, p->stack ? abx_json_get(p->stack->config, "env") : NULL, spec->env);
     unsigned char secret[32];
@@ -238,6 +247,7 @@ void abx_plan_free(abx_plan *p)
     free(p->upper);
     abx_stack_free(p->stack);
     abx_close_fd(&p->stack_lock);
+    free(p->uplink.path);
     free(p->user);
     free(p->workdir);
     explicit_bzero(p->token, sizeof(p->token));

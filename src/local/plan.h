@@ -10,6 +10,7 @@
 #include "local/backend.h"
 #include "local/layers.h"
 #include "local/limits.h"
+#include "local/uplink.h"
 
 #define ABX_ID_MAP_SIZE 160
 
@@ -25,6 +26,8 @@ typedef struct abx_plan {
     bool only_try; /* doctor: end at "ready" instead of serving */
     char **env;    /* "K=V" for each process, NULL at the end */
     abx_limits limits;
+    abx_network network;
+    abx_uplink_choice uplink; /* the helper of a network */
 
     uid_t outer_uid; /* host id of `user` */
     gid_t outer_gid;

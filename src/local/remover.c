@@ -13,6 +13,7 @@
 #include "local/descriptors.h"
 #include "local/pool.h"
 #include "local/slots.h"
+#include "local/state.h"
 #include "local/trash.h"
 
 #define NAME_SIZE     64 /* of the message: a name in the trash */
@@ -23,6 +24,7 @@ typedef struct work {
     abx_local *local;
     const char *id;
     int pidfd, slot, orders;
+    bool has_network;
 } work;
 
 static void wait_for_end(int pidfd)
@@ -44,6 +46,16 @@ static bool learn_name(const work *w, char name[NAME_SIZE])
     return abx_trash_move(w->local, w->id, name) == 0;
 }
 
+/* The kernel ends the helper with the sandbox; one that slipped away could not be found without the folder. */
+static void end_helper(const work *w, const char *name)
+{
+    ABX_AUTO_STATE state = {0};
+    ABX_AUTO_FD fd =
+        openat(w->local->trash_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && abx_state_read(fd, &state, NULL) == 0)
+        (void)abx_uplink_end(&state.helper, state.boot_id);
+}
+
 /* It holds nothing of its maker's but what it works with: no pipe waits for it, no terminal ends it. */
 static _Noreturn void remover_main(work *w)
 {
@@ -61,6 +73,8 @@ static _Noreturn void remover_main(work *w)
         (void)flock(lock, LOCK_SH | LOCK_NB);
     abx_pool_fill(local); /* before the removal: where the trash is empty, nobody is at work */
     wait_for_end(w->pidfd);
+    if (w->has_network)
+        end_helper(w, name);
     int rc = abx_trash_remove(local, name, ABX_FOREVER, NULL);
     for (int i = 0; rc == ABX_TRASH_BUSY && i < BUSY_TRIES; i++) {
         (void)poll(NULL, 0, BUSY_PAUSE_MS);
@@ -71,14 +85,14 @@ static _Noreturn void remover_main(work *w)
     _exit(0);
 }
 
-void abx_remover_start(abx_local *local, const char *id, int pidfd, int slot)
+void abx_remover_start(abx_local *local, const char *id, int pidfd, int slot, bool has_network)
 {
     int ends[2];
     if (local->remover.orders >= 0 || pipe2(ends, O_CLOEXEC) < 0)
         return;
     pid_t pid = fork();
     if (pid == 0) {
-        work w = {local, id, pidfd, slot, ends[0]};
+        work w = {local, id, pidfd, slot, ends[0], has_network};
         remover_main(&w);
     }
     abx_close_fd(&ends[0]);

@@ -33,7 +33,7 @@ int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...)
     return -1;
 }
 
-static void tell(abx_setup *s, abx_report_kind kind)
+void abx_setup_tell(abx_setup *s, abx_report_kind kind)
 {
     s->report.magic = ABX_REPORT_MAGIC;
     s->report.kind = kind;
@@ -63,9 +63,16 @@ static void reset_signals(void)
 /* Of the creator's descriptors only what is served stays. */
 static int keep_only(abx_setup *s)
 {
-    int *const kept[] = {&s->pair,           &s->listener,         &s->lock,
-                         &s->root_userns,    &s->groups->commands, &s->groups->events,
-                         &s->groups->freeze, &s->groups->frozen,   &s->layer};
+    int *const kept[] = {&s->pair,
+                         &s->listener,
+                         &s->lock,
+                         &s->root_userns,
+                         &s->groups->commands,
+                         &s->groups->events,
+                         &s->groups->freeze,
+                         &s->groups->frozen,
+                         &s->layer,
+                         &s->hold};
     if (abx_keep_only(kept, ABX_COUNT(kept)) < 0)
         return abx_refused(s, ABX_LAYER_DEV, "closing the creator's descriptors");
     s->skeleton = s->usr = s->layers = -1;
@@ -76,20 +83,22 @@ typedef int (*step_fn)(abx_setup *s);
 
 /* The order has reasons: ids before mounts (files belong to them), all of /proc before pivot (masks use the
  * host's /dev/null), the net namespace before the root changes under its maker, settings below /proc/sys
- * before it turns read-only, limits before capabilities go (hard limits), the nested namespace while this
+ * before it turns read-only, a helper of the network asked for early and met late, limits before capabilities go (hard limits), the nested namespace while this
  * process may still be looked at by itself, the filter last. */
 static const step_fn steps[] = {
-    abx_enter_groups, abx_set_affinity, abx_raise_rlimits,    abx_take_inside_ids, abx_start_net,
-    abx_mount_root,   abx_show_layer,   abx_mount_usr,        abx_mount_proc,      abx_mount_dev,
-    abx_mask_proc,    abx_join_net,     abx_enter_root,       abx_write_own_files, abx_set_sysctls,
-    abx_set_names,    abx_lock_proc,    abx_make_root_userns, abx_set_rlimits,     keep_only,
-    abx_drop_caps,    abx_bound_exec,   abx_base_filter,
+    abx_enter_groups,     abx_set_affinity, abx_raise_rlimits, abx_take_inside_ids,
+    abx_note_own_routes,  abx_start_net,    abx_mount_root,    abx_show_layer,
+    abx_mount_usr,        abx_mount_proc,   abx_mount_dev,     abx_mask_proc,
+    abx_join_net,         abx_ask_uplink,   abx_enter_root,    abx_write_own_files,
+    abx_set_sysctls,      abx_set_names,    abx_join_uplink,   abx_lock_proc,
+    abx_make_root_userns, abx_set_rlimits,  keep_only,         abx_drop_caps,
+    abx_bound_exec,       abx_base_filter,
 };
 
 static void on_ready(void *data)
 {
     abx_setup *s = (abx_setup *)data;
-    tell(s, ABX_REPORT_READY);
+    abx_setup_tell(s, ABX_REPORT_READY);
     if (s->plan->only_try)
         _exit(0);
 }
@@ -159,7 +168,7 @@ _Noreturn void abx_setup_main(abx_setup *s)
     for (size_t i = 0; rc == 0 && i < ABX_COUNT(steps); i++)
         rc = steps[i](s);
     if (rc < 0) {
-        tell(s, ABX_REPORT_REFUSED);
+        abx_setup_tell(s, ABX_REPORT_REFUSED);
         _exit(1);
     }
     umask(022);

@@ -15,7 +15,9 @@
 #define ABX_REPORT_MAGIC 0x61627830u
 
 typedef enum abx_report_kind {
-    ABX_REPORT_BORN = 'B',    /* waits for its id maps */
+    ABX_REPORT_BORN = 'B', /* waits for its id maps */
+    ABX_REPORT_UPLINK =
+        'U', /* its net namespace is there: the helper may join; it goes on meanwhile */
     ABX_REPORT_READY = 'R',   /* serves */
     ABX_REPORT_REFUSED = 'E', /* layer, error and step say what was refused */
 } abx_report_kind;
@@ -59,11 +61,14 @@ typedef struct abx_setup {
     int layer;           /* the private layer, for counting what it holds; -1 */
     int skeleton;        /* clones sent by a root caller, or -1: see mounts.c */
     int usr;
-    int layers;              /* clone of the store of layers; or -1 */
-    const char *layers_path; /* absolute; for a caller who can walk there; or NULL */
-    bool plain_usr;          /* see ABX_GO_PLAIN */
-    int root_userns;         /* nested namespace for "root" with a single id, or -1 */
-    bool own_net;            /* the net namespace is the sandbox's own */
+    int layers;               /* clone of the store of layers; or -1 */
+    const char *layers_path;  /* absolute; for a caller who can walk there; or NULL */
+    bool plain_usr;           /* see ABX_GO_PLAIN */
+    int root_userns;          /* nested namespace for "root" with a single id, or -1 */
+    bool own_net;             /* the net namespace is the sandbox's own */
+    int hold;                 /* the pipe by which the helper of its network sees its end; or -1 */
+    abx_prefix *own_prefixes; /* what must not be reached; owned, for a sandbox with a network */
+    size_t own_prefix_count;
     abx_net_helper net;
     abx_setup_report report;
 } abx_setup;
@@ -71,6 +76,9 @@ typedef struct abx_setup {
 /* Note that the kernel refused a step (errno is kept). Returns -1, or 0 when the plan allows this layer to be
  * missing: then the sandbox goes on without it. */
 int abx_refused(abx_setup *s, abx_layer layer, const char *step, ...) ABX_PRINTF(3, 4);
+
+/* Send a report to the creator; ends this process when there is none any more. */
+void abx_setup_tell(abx_setup *s, abx_report_kind kind);
 
 /* The whole of it; never returns. */
 _Noreturn void abx_setup_main(abx_setup *s);
@@ -98,6 +106,9 @@ int abx_lock_proc(abx_setup *s);
 int abx_write_own_files(abx_setup *s); /* own_files.c */
 int abx_start_net(abx_setup *s);       /* net_helper.c */
 int abx_join_net(abx_setup *s);
+int abx_note_own_routes(abx_setup *s); /* uplink_inside.c */
+int abx_ask_uplink(abx_setup *s);
+int abx_join_uplink(abx_setup *s);
 int abx_set_sysctls(abx_setup *s); /* limits.c */
 int abx_set_names(abx_setup *s);
 int abx_raise_rlimits(abx_setup *s); /* rlimits.c; those that the set-up itself needs */

@@ -97,6 +97,11 @@ static void read_members(yyjson_val *v, abx_state *s)
     s->weakened = (uint32_t)abx_json_int(v, "weakened", 0);
     abx_limits_read(abx_json_get(v, "limits"), &s->limits);
     s->freezer = abx_strdup(abx_json_str(v, "freezer", NULL));
+    (void)abx_network_parse(abx_json_str(v, "network", NULL), &s->network, NULL);
+    yyjson_val *helper = abx_json_get(v, "networkHelper");
+    s->helper.name = abx_uplink_name(abx_json_str(helper, "name", NULL));
+    s->helper.pid = s->helper.name ? (pid_t)abx_json_int(helper, "pid", 0) : 0;
+    s->helper.start = (uint64_t)abx_json_int(helper, "start", 0);
     yyjson_val *metadata = abx_json_get(v, "metadata");
     s->metadata = yyjson_is_obj(metadata) ? abx_json_copy(metadata) : NULL;
     yyjson_val *origin = abx_json_get(v, "origin");
@@ -160,6 +165,14 @@ static int state_text(const abx_state *s, abx_buf *text, abx_error **err)
     abx_mut_int(d, o, "weakened", s->weakened);
     abx_limits_write(d, o, &s->limits);
     abx_mut_str(d, o, "freezer", s->freezer);
+    if (s->network != ABX_NETWORK_NONE)
+        abx_mut_str(d, o, "network", abx_network_name(s->network));
+    if (s->helper.pid > 0) {
+        yyjson_mut_val *helper = abx_mut_obj(d, o, "networkHelper");
+        abx_mut_str(d, helper, "name", s->helper.name);
+        abx_mut_int(d, helper, "pid", s->helper.pid);
+        abx_mut_int(d, helper, "start", (int64_t)s->helper.start);
+    }
     if (s->metadata)
         abx_mut_val(d, o, "metadata", yyjson_doc_get_root(s->metadata));
     if (s->origin)

@@ -11,6 +11,7 @@
 #include "local/backend.h"
 #include "local/limits.h"
 #include "local/record.h"
+#include "local/uplink.h"
 
 typedef struct abx_state {
     char *id, *name, *idempotency_key; /* name, key: or NULL */
@@ -32,9 +33,11 @@ typedef struct abx_state {
     bool tied, copied_root, plain_usr;
     uint32_t weakened;
     abx_limits limits;
-    char *freezer;        /* control group of the commands (local/cgroup.h), or NULL */
-    yyjson_doc *metadata; /* object, or NULL */
-    yyjson_doc *origin;   /* what it was made from (template/stack.h); NULL: the host's system */
+    abx_network network;
+    abx_uplink_helper helper; /* of its network; pid 0: none */
+    char *freezer;            /* control group of the commands (local/cgroup.h), or NULL */
+    yyjson_doc *metadata;     /* object, or NULL */
+    yyjson_doc *origin; /* what it was made from (template/stack.h); NULL: the host's system */
     /* not in the file: abx_state_add_record */
     bool paused;
     abx_pause_way pause_way;

@@ -123,15 +123,6 @@ static void on_cancel(local_wait *w)
         local_snapshot_cancel(k->snapshot);
 }
 
-static int read_network(yyjson_val *params, abx_local_spec *spec, abx_error **err)
-{
-    spec->network = abx_json_str(params, "network", NULL);
-    if (!spec->network || strcmp(spec->network, "none") == 0)
-        return 0;
-    abx_fail(err, ABX_ERR_FEATURE_MISSING, "provider 'local' has no network '%s'", spec->network);
-    return abx_hint(err, "leave --network out: a local sandbox has its own loopback only");
-}
-
 static int read_on_timeout(yyjson_val *params, abx_local_spec *spec, abx_error **err)
 {
     const char *what = abx_json_str(params, "onTimeout", "kill");
@@ -198,7 +189,8 @@ static int read_spec(creation *k, yyjson_val *params, abx_error **err)
     spec->with_root = k->p->id_range;
     spec->tied = abx_json_bool(params, "tied", false);
     read_sizes(k->p, params, &spec->sizes);
-    return read_network(params, spec, err) < 0 ? -1 : read_weaker(k, params, err);
+    spec->network = abx_json_str(params, "network", NULL);
+    return read_weaker(k, params, err);
 }
 
 /* --- what it is made from ------------------------------------------------------------------------------- */
@@ -256,6 +248,10 @@ static int begin_fork(creation *k, abx_error **err)
         return -1;
     yyjson_val *isolation = abx_json_get(yyjson_doc_get_root(info), "isolation");
     k->spec.with_root = strcmp(abx_json_str(isolation, "ids", ""), "range") == 0;
+    /* it is as its source in what it may reach, too */
+    if (!k->spec.network &&
+        strcmp(abx_json_str(yyjson_doc_get_root(info), "network", ""), "internet") == 0)
+        k->spec.network = "internet";
     local_snapshot_options o = {.sandbox = source, .on_done = on_forked, .data = k};
     return local_snapshot_start(k->p, &o, &k->snapshot, err) < 0 ? -1 : 1;
 }

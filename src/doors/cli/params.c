@@ -186,12 +186,40 @@ char *abx_params_path(const char *path)
     return here ? abx_path_join(here, path) : abx_strdup(path);
 }
 
+/* --network: the last word wins; those that name a host are one list. */
+static int add_network(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_error **err)
+{
+    ABX_AUTO_BUF text = ABX_BUF(1u << 20);
+    bool given = false, hosts = false;
+    for (size_t i = 0; i < cli->args->item_count; i++) {
+        const char *word = cli->args->items[i].value;
+        if (cli->args->items[i].flag != ABX_FLAG_NETWORK)
+            continue;
+        bool is_host = abx_has_prefix(word, "allow:");
+        if (given && hosts != is_host) {
+            abx_fail(err, ABX_ERR_USAGE,
+                     "'--network allow:HOST' goes with others of its kind only");
+            return abx_hint(err, "leave the hosts out, or none and internet");
+        }
+        given = true;
+        hosts = is_host;
+        if (!is_host)
+            abx_buf_reset(&text);
+        if (abx_buf_addf(&text, "%s%s", text.len > 0 ? "," : "", word) < 0)
+            return abx_fail(err, ABX_ERR_TOO_LARGE, "too many hosts");
+    }
+    if (given)
+        abx_mut_str(d, params, "network", abx_buf_cstr(&text));
+    return 0;
+}
+
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err)
 {
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_str(d, root, "name", abx_flag_value(cli->args, ABX_FLAG_NAME, NULL));
-    abx_mut_str(d, root, "network", abx_flag_value(cli->args, ABX_FLAG_NETWORK, NULL));
+    if (add_network(cli, d, root, err) < 0)
+        return NULL;
     if (tied)
         abx_mut_bool(d, root, "tied", true);
     abx_mut_str(d, root, "idempotencyKey",
@@ -251,6 +279,8 @@ yyjson_mut_doc *abx_params_fork(abx_cli *cli, const char *sandbox, yyjson_mut_va
     ABX_AUTO_MUT d = abx_cli_params(sandbox, root);
     abx_mut_str(d, *root, "name", abx_flag_value(cli->args, ABX_FLAG_NAME, NULL));
     abx_params_labels(cli, d, *root);
+    if (add_network(cli, d, *root, err) < 0)
+        return NULL;
     return add_life(cli, d, *root, err) < 0 ? NULL : ABX_TAKE(d);
 }
 

@@ -262,8 +262,10 @@ static void parameters_that_cannot_be_honoured_are_errors(void **state)
     fixture f;
     const char *unknown[] = {"everything"}, *firm[] = {"user"};
     assert_int_equal(begin(&f, home, NULL), 0);
-    assert_int_equal(create(&f, &(abx_local_spec){.network = "internet"}), -1);
+    assert_int_equal(create(&f, &(abx_local_spec){.network = "allow:example.com"}), -1);
     assert_fails(f.error, FEATURE_MISSING);
+    assert_int_equal(create(&f, &(abx_local_spec){.network = "everything"}), -1);
+    assert_fails(f.error, USAGE);
     assert_int_equal(create(&f, &(abx_local_spec){.weaker = unknown, .weaker_count = 1}), -1);
     assert_fails(f.error, USAGE);
     assert_int_equal(create(&f, &(abx_local_spec){.weaker = firm, .weaker_count = 1}), -1);
@@ -493,7 +495,7 @@ static void the_starters_errors_come_through(void **state)
     ABX_AUTO_FREE char *line = abx_format("'%s'", self);
     fixture f;
     assert_int_equal(begin(&f, home, line), 0);
-    assert_int_equal(create(&f, &(abx_local_spec){.network = "internet"}), -1);
+    assert_int_equal(create(&f, &(abx_local_spec){.network = "allow:example.com"}), -1);
     assert_fails(f.error, FEATURE_MISSING);
     assert_int_equal(end(&f), 0);
     assert_int_equal(begin(&f, home, "/bin/true"), 0);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/config_keys.h"
+#include "host/emulate.h"
 #include "host/plugin.h"
 #include "host/store.h"
 
@@ -255,7 +256,8 @@ static void put_manifest(const abx_providers *p, const char *id, const abx_manif
         abx_mut_val(d, root, "rest", yyjson_doc_get_root(m->rest));
     if (m->call_timeout_ms)
         abx_mut_int(d, root, "callTimeoutMs", (int64_t)m->call_timeout_ms);
-    ABX_AUTO_JSON features = abx_manifest_features(m);
+    ABX_AUTO_JSON declared = abx_manifest_features(m);
+    ABX_AUTO_JSON features = abx__features_with_emulated(yyjson_doc_get_root(declared));
     abx_mut_val(d, root, "features", yyjson_doc_get_root(features));
 }
 

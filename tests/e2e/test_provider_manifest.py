@@ -191,6 +191,59 @@ def test_caps_side_by_side(abx):
 # --- settings ------------------------------------------------------------------------------------------------------
 
 
+def test_an_installed_plugin(abx):
+    plugin(abx)
+    abx.ok("provider", "install", "./demo", "--yes", "--inherit", "apiKey")
+    rows = {p["id"]: p for p in abx.ok("provider", "list", "--json").json["providers"]}
+    assert (rows["demo"]["version"], rows["demo"]["kind"], rows["demo"]["trust"]) == ("1.2.3", "exec", "local")
+    abx.ok("config", "set", "providers.demo.pin", "-", input=b"hush-hush-9876\n")
+    env = {"DEMO_REGION": "us"}
+    info = abx.ok("provider", "info", "--json", "demo", env=env).json
+    assert info["consent"] == ["apiKey"] and info["inherit"] == ["apiKey", "domain"]
+    assert info["source"] == str(abx.work / "demo") and len(info["treeSha256"]) == 64
+    options = {o["name"]: o for o in info["options"]}
+    assert (options["region"]["value"], options["region"]["set"]) == ("us", "DEMO_REGION")
+    assert options["pin"]["value"] == "****9876" and "config.toml" in options["pin"]["set"]
+    assert "value" not in options["size"]
+    assert info["features"]["process.stdin"] in ("emulated", "unsupported")
+    text = abx.ok("provider", "info", "demo", env=env).text + abx.ok("config", "list", env={"ABX_PROVIDER": "demo"}).text
+    assert "hush" not in text and "****9876" in text
+    assert "demo" in abx.ok("provider", "caps").text.splitlines()[0]
+    abx.ok("provider", "use", "demo", drop=["ABX_PROVIDER"])
+    assert abx.ok("provider", "list", drop=["ABX_PROVIDER"]).text.splitlines()[-1].split()[4] == "*"
+
+
+def test_settings_of_an_installed_plugin(abx):
+    plugin(abx)
+    abx.ok("provider", "install", "./demo", "--yes")
+    e = abx("config", "set", "--json", "providers.demo.sise", "1", code=2).error
+    assert "'providers.demo.size'" in e["hint"]
+    assert "from 1 up to 9" in abx("config", "set", "--json", "providers.demo.size", "0", code=2).error["message"]
+    abx.ok("config", "set", "providers.demo.size", "5")
+    assert "size = 5\n" in (abx.home / "config.toml").read_text()
+    e = abx("config", "set", "--json", "providers.demo.pin", "hush-hush", code=2).error
+    assert "no word of a command line" in e["message"]
+    abx.ok("config", "set", "providers.demo.pin", "env:MY_PIN")
+    assert abx.ok("config", "get", "providers.demo.pin").text == "env:MY_PIN\n"
+    words = abx.ok("__complete", "--", "config", "set", "providers.demo.").text
+    assert "providers.demo.region" in words and "providers.demo.api_key" in words
+    assert "demo" in abx.ok("__complete", "--", "provider", "use", "de").text
+    assert "demo" in abx.ok("__complete", "--", "-P", "de").text
+
+
+def test_a_link_whose_folder_is_gone_breaks_nothing(abx):
+    folder = plugin(abx)
+    abx.ok("provider", "link", "./demo", "--yes")
+    assert abx.ok("provider", "info", "--json", "demo").json["trust"] == "link"
+    folder.rename(abx.work / "elsewhere")
+    abx.ok("provider", "list")
+    caps = {p["id"]: p for p in abx.ok("provider", "caps", "--json").json["providers"]}
+    assert "problem" in caps["demo"] and "features" in caps["local"]
+    assert abx("provider", "info", "demo").code in (3, 12)
+    abx.ok("config", "list", env={"ABX_PROVIDER": "demo"})
+    abx.ok("run", "--", "true")
+
+
 def test_a_plugin_that_is_not_installed_breaks_nothing(abx):
     abx.ok("config", "set", "providers.foo.whatever", "5")
     abx.ok("config", "set", "providers.foo.token", "-", input=b"abcdefghij\n")

@@ -13,6 +13,7 @@
 #include "doors/cli/spec.h"
 #include "host/config_keys.h"
 #include "host/ledger.h"
+#include "host/providers.h"
 
 /* A half-typed line, as far as it is understood. */
 typedef struct line {
@@ -177,21 +178,25 @@ static void offer_sandboxes(line *l, const char *behind)
     abx_ledger_free(ledger);
 }
 
-/* What lies in the store under the name of a provider. */
-static void offer_installed(line *l, const char *before)
+/* What lies in the store under the name of a provider: offered, or given to `each`. */
+static void each_installed(line *l, const char *before, void (*each)(line *l, const char *id))
 {
     ABX_AUTO_FREE char *folder = l->home ? abx_path_join(l->home, "providers") : NULL;
     DIR *dir = folder ? opendir(folder) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
-        if (abx_is_name(e->d_name))
-            offer(l, before, e->d_name, NULL);
+        if (abx_is_name(e->d_name)) {
+            if (each)
+                each(l, e->d_name);
+            else
+                offer(l, before, e->d_name, NULL);
+        }
     if (dir)
         closedir(dir);
 }
 
 static void offer_providers(line *l, const char *before)
 {
-    offer_installed(l, before);
+    each_installed(l, before, NULL);
     for (size_t i = 0; l->adapters && l->adapters[i]; i++)
         for (const char *const *id = l->adapters[i]->builtin_ids; id && *id; id++)
             offer(l, before, *id, NULL);
@@ -206,8 +211,27 @@ static void offer_signals(line *l)
     }
 }
 
+/* Keys of an installed plugin: the common ones and its own options. */
+static void offer_plugin_settings(line *l, const char *id)
+{
+    ABX_AUTO_FREE char *folder = abx_format("%s/providers/%s", l->home, id);
+    ABX_AUTO(abx_manifest, abx_manifest_free) m = abx_providers_folder_manifest(folder, NULL);
+    if (!m)
+        return;
+    for (int i = 0; i < ABX_CORE_COUNT; i++) {
+        ABX_AUTO_FREE char *key =
+            abx_format("providers.%s.%s", id, abx_core_key_setting((abx_core_key)i));
+        offer(l, "", key, NULL);
+    }
+    for (size_t i = 0; i < m->option_count; i++) {
+        ABX_AUTO_FREE char *key = abx_format("providers.%s.%s", id, m->options[i].name);
+        offer(l, "", key, m->options[i].description);
+    }
+}
+
 static void offer_settings(line *l)
 {
+    each_installed(l, "", offer_plugin_settings);
     size_t n;
     const abx_setting_row *rows = abx_settings(&n);
     for (size_t i = 0; i < n; i++) {

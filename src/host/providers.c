@@ -261,6 +261,20 @@ static void put_manifest(const abx_providers *p, const char *id, const abx_manif
     abx_mut_val(d, root, "features", yyjson_doc_get_root(features));
 }
 
+/* Required options without a value: nothing runs before they have one. */
+static void put_missing(const abx_providers *p, const abx_manifest *m, yyjson_mut_doc *d,
+                        yyjson_mut_val *root)
+{
+    yyjson_mut_val *list = NULL;
+    for (size_t i = 0; p->config && i < m->option_count; i++) {
+        ABX_AUTO_FREE char *key = abx_format("providers.%s.%s", m->id, m->options[i].name);
+        if (!m->options[i].required || abx_config_get(p->config, key, NULL, NULL))
+            continue;
+        list = list ? list : abx_mut_arr(d, root, "missing");
+        yyjson_mut_arr_add_strcpy(d, list, m->options[i].name);
+    }
+}
+
 static yyjson_mut_doc *folder_info(const abx_providers *p, const abx_manifest *m)
 {
     yyjson_mut_val *root;
@@ -301,6 +315,7 @@ static yyjson_mut_doc *installed_info(const abx_providers *p, const abx_store_en
     abx_mut_str(d, root, "folder", e->folder);
     put_inherit(d, root, "consent", e->consent);
     put_manifest(p, e->id, m, d, root);
+    put_missing(p, m, d, root);
     return d;
 }
 

@@ -29,7 +29,7 @@ abx_manifest *abx_providers_folder_manifest(const char *folder, abx_error **err)
 
 /* Everything of one provider: what abx_providers_list has, then "protocol", "description", "source", "installedAt", "treeSha256", "folder",
  * "inherit", "consent", "command" or "entry", "env", "options" (with "set": where its value comes from, and "value", secrets blanked),
- * "callTimeoutMs", "features". manifest: of a folder that is not installed (id: NULL), else NULL; features: of a builtin
+ * "callTimeoutMs", "features", "missing" (required options without a value). manifest: of a folder that is not installed (id: NULL), else NULL; features: of a builtin
  * one, or NULL. NULL and *err: PROVIDER_NOT_FOUND, the problem of its receipt or its manifest. */
 yyjson_mut_doc *abx_providers_info(const abx_providers *p, const char *id,
                                    const abx_manifest *manifest, yyjson_val *features,

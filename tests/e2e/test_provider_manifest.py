@@ -209,6 +209,7 @@ def test_an_installed_plugin(abx):
     text = abx.ok("provider", "info", "demo", env=env).text + abx.ok("config", "list", env={"ABX_PROVIDER": "demo"}).text
     assert "hush" not in text and "****9876" in text
     assert "demo" in abx.ok("provider", "caps").text.splitlines()[0]
+    assert "missing" not in info
     abx.ok("provider", "use", "demo", drop=["ABX_PROVIDER"])
     assert abx.ok("provider", "list", drop=["ABX_PROVIDER"]).text.splitlines()[-1].split()[4] == "*"
 
@@ -229,6 +230,11 @@ def test_settings_of_an_installed_plugin(abx):
     assert "providers.demo.region" in words and "providers.demo.api_key" in words
     assert "demo" in abx.ok("__complete", "--", "provider", "use", "de").text
     assert "demo" in abx.ok("__complete", "--", "-P", "de").text
+    plugin(abx, MANIFEST.replace("secret = true", "secret = true\nrequired = true").replace("1.2.3", "1.2.4"))
+    abx.ok("provider", "install", "./demo", "--yes")
+    assert "missing" not in abx.ok("provider", "info", "--json", "demo").json
+    abx.ok("config", "unset", "providers.demo.pin")
+    assert abx.ok("provider", "info", "--json", "demo").json["missing"] == ["pin"]
 
 
 def test_a_link_whose_folder_is_gone_breaks_nothing(abx):

@@ -1,5 +1,7 @@
 #include "adapters/registry.h"
 
 #include "adapters/builtin/builtin.h"
+#include "adapters/exec/exec.h"
 
-const abx_adapter *const abx_adapters[] = {&abx_adapter_local, &abx_adapter_alicloud_express, NULL};
+const abx_adapter *const abx_adapters[] = {&abx_adapter_local, &abx_adapter_alicloud_express,
+                                           &abx_adapter_exec, NULL};

@@ -21,9 +21,11 @@ typedef struct abx_connection {
         *options; /* object of the provider's own options: checked, of the types that it declares */
     /* Names of what is secret among options and common keys ("token", "apiKey"), NULL at the end; or NULL. */
     const char *const *secret_keys;
+    const char *const *secrets; /* the values of these, NULL at the end; or NULL */
     /* Common keys: of a plugin only those that the user lets it see. */
     const char *api_key, *api_url, *domain, *access_key_id, *access_key_secret; /* or NULL */
     bool may_fork;    /* see local/local.h */
+    bool strict;      /* a plugin's small faults are faults, too: it is being tested */
     const char *self; /* command line that starts this program again, or NULL */
     const abx_log *log;
 } abx_connection;
@@ -31,8 +33,12 @@ typedef struct abx_connection {
 typedef struct abx_provider {
     const struct abx_adapter *adapter;
     /* Map name → "native" | "emulated" | "unsupported"; an operation's name may override its feature. Owned by
-     * the adapter, constant until close. */
+     * the adapter, constant until close or, with `prepare`, until it is not ready any more. */
     yyjson_val *features;
+    /* It must be made ready before it can take a call; until then features are those that it declares. May become true
+     * again: its program has died. */
+    bool opening;
+    bool flow; /* a slow reader of one call holds up no other one */
 } abx_provider;
 
 typedef struct abx_adapter {
@@ -40,7 +46,12 @@ typedef struct abx_adapter {
     /* The ids that this adapter serves without a manifest (builtin), NULL at the end; or NULL. */
     const char *const *builtin_ids;
     const char *title; /* builtin: its name for people */
+    bool ties;         /* a sandbox that is made with `tied` ends with this process by itself */
     int (*open)(const abx_connection *connection, abx_provider **out, abx_error **err);
+    /* Make a provider that is `opening` ready: cb once, later, on the loop, with an error (borrowed) when it cannot be. May be asked
+     * several times at once. NULL: never opening. */
+    void (*prepare)(abx_provider *provider, void (*cb)(void *data, const abx_error *err),
+                    void *data);
     /* Start a call that passed the gate. 0: the adapter accepted it and will end it; -1: *err, never started. */
     int (*start)(abx_provider *provider, abx_call *call, abx_error **err);
     /* Cancel what runs, free, then cb(data) on the loop. */

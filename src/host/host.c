@@ -28,23 +28,12 @@ int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **e
     host->config = options->config;
     host->adapters = options->adapters;
     host->may_fork = options->may_fork;
+    host->strict = options->strict;
     host->self = abx_strdup(options->self);
     host->log = options->log;
     collect_ids(host);
     *out = host;
     return 0;
-}
-
-static void free_provider(abx_open_provider *p)
-{
-    yyjson_doc_free(p->options);
-    free(p->id);
-    free(p->api_key);
-    free(p->api_url);
-    free(p->domain);
-    free(p->access_key_id);
-    free(p->access_key_secret);
-    free(p);
 }
 
 static void free_used(abx_host *host)
@@ -60,7 +49,14 @@ static void free_host(abx_host *host)
     while (host->providers) {
         abx_open_provider *p = host->providers;
         host->providers = p->next;
-        free_provider(p);
+        abx__host_free_provider(p);
+    }
+    while (host->folders) {
+        abx_used_folder *f = host->folders;
+        host->folders = f->next;
+        abx_plugin_free(f->plugin);
+        free(f->id);
+        free(f);
     }
     abx_ledger_free(host->ledger);
     free_used(host);
@@ -194,5 +190,6 @@ yyjson_doc *abx_host_describe(abx_host *host, const char *provider, abx_error **
     abx_mut_str(d, root, "kind", p->adapter->kind);
     ABX_AUTO_JSON features = abx__features_with_emulated(p->features);
     abx_mut_val(d, root, "features", yyjson_doc_get_root(features));
+    abx_mut_bool(d, root, "flow", p->flow);
     return abx_json_freeze(d);
 }

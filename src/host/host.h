@@ -24,11 +24,20 @@ typedef struct abx_host_options {
     bool may_fork;                      /* a one-shot program without threads and secrets */
     const char *self;                   /* command line that starts this program again, or NULL */
     const abx_log *log;
+    bool strict; /* see abx_connection */
 } abx_host_options;
 
 int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **err);
 /* Close all providers, then cb(data) on the loop. Calls must have ended or are cancelled. */
 void abx_host_close(abx_host *host, void (*cb)(void *data), void *data);
+
+/* Use the plugin in a folder that is not installed, for as long as this host is open: its id (borrowed) is then known like any other, and
+ * comes before what is installed. 0, or -1 and *err: no such folder, a bad manifest, a reserved id. */
+int abx_host_use_folder(abx_host *host, const char *folder, const char **id, abx_error **err);
+/* Whether this id is builtin, in a folder that is used, or installed (be it broken). */
+bool abx_host_has_provider(abx_host *host, const char *id);
+/* A text without the secrets that a provider was given. Owned. */
+char *abx_host_blank(abx_host *host, const char *provider, const char *text);
 
 /* Start a call (made by abx_call_new). 0: its on_end will come. -1: *err; the call was not started and is
  * still the caller's (abx_call_discard). A sandboxId may be an id, a name or a prefix of an id of 4 characters or

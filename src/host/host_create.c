@@ -303,7 +303,7 @@ int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, ab
     k->host = host;
     k->call = call;
     k->provider = abx_strdup(provider_id);
-    k->tied = abx_json_bool(abx_call_params(call), "tied", false);
+    k->tied = provider->adapter->ties && abx_json_bool(abx_call_params(call), "tied", false);
     k->key = abx_alloc(ABX_ID_LEN + 1);
     abx_random_id(k->key, ABX_ID_LEN);
     int rc = try_create(k, err);

@@ -4,22 +4,34 @@
 
 #include "host/host.h"
 #include "host/ledger.h"
+#include "host/plugin.h"
 
 /* A provider that was opened, with everything that its connection borrows. */
 typedef struct abx_open_provider {
     struct abx_open_provider *next;
     char *id;
     abx_provider *provider;
+    abx_plugin *plugin; /* NULL: builtin */
     yyjson_doc *options;
-    char *api_key, *api_url, *domain, *access_key_id, *access_key_secret;
+    const char **secret_keys;   /* names; or NULL */
+    const char **secrets;       /* values, borrowed from options and keys; or NULL */
+    char *keys[ABX_CORE_COUNT]; /* common keys */
 } abx_open_provider;
+
+/* A folder that is used as it is. */
+typedef struct abx_used_folder {
+    struct abx_used_folder *next;
+    char *id;
+    abx_plugin *plugin; /* NULL once it was opened */
+} abx_used_folder;
 
 struct abx_host {
     uv_loop_t *loop;
     char *home;
     abx_config *config;
     const abx_adapter *const *adapters;
-    bool may_fork;
+    bool may_fork, strict;
+    abx_used_folder *folders;
     char *self;
     const abx_log *log;
     abx_ledger *ledger; /* opened when first needed */
@@ -39,6 +51,13 @@ int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_e
 /* E8004 unless the provider has what the call needs, or the host can emulate it. */
 int abx__host_gate(const abx_provider *provider, const char *id, const abx_call *call,
                    abx_error **err);
+void abx__host_free_provider(abx_open_provider *p);
+/* Give a call that passed the gate to a provider that is ready, or emulate it. As an adapter's start. */
+int abx__host_give(abx_host *host, abx_provider *provider, const char *provider_id, abx_call *call,
+                   abx_error **err);
+/* Keep the call until the provider is ready, then ask the gate again and start it, or fail it. */
+void abx__host_hold(abx_host *host, abx_provider *provider, const char *provider_id,
+                    abx_call *call);
 /* Start a call that passed parameters and gate. */
 int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
 

@@ -2,17 +2,62 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "host/emulate.h"
 #include "host/host_private.h"
+#include "host/store.h"
 
-static const abx_adapter *find_adapter(abx_host *host, const char *id)
+static const abx_adapter *builtin_adapter(const abx_host *host, const char *id)
 {
     for (const abx_adapter *const *a = host->adapters; *a; a++)
         for (const char *const *known = (*a)->builtin_ids; known && *known; known++)
             if (strcmp(*known, id) == 0)
                 return *a;
     return NULL;
+}
+
+static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest *m, abx_error **err)
+{
+    for (const abx_adapter *const *a = host->adapters; *a; a++)
+        if (!(*a)->builtin_ids && strcmp((*a)->kind, abx_kind_name(m->kind)) == 0)
+            return *a;
+    abx_fail(err, ABX_ERR_PROVIDER_KIND,
+             "provider '%s' is of kind '%s', which this version of abx cannot run", m->id,
+             abx_kind_name(m->kind));
+    abx_hint(err, "it runs the kinds builtin and exec");
+    return NULL;
+}
+
+static abx_used_folder *find_folder(const abx_host *host, const char *id)
+{
+    for (abx_used_folder *f = host->folders; f; f = f->next)
+        if (strcmp(f->id, id) == 0)
+            return f;
+    return NULL;
+}
+
+int abx_host_use_folder(abx_host *host, const char *folder, const char **id, abx_error **err)
+{
+    ABX_AUTO(abx_plugin, abx_plugin_free) plugin = NULL;
+    if (abx_plugin_open_folder(folder, &plugin, err) < 0)
+        return -1;
+    abx_used_folder *f = find_folder(host, plugin->manifest->id);
+    if (!f) {
+        f = ABX_NEW(abx_used_folder);
+        f->id = abx_strdup(plugin->manifest->id);
+        f->next = host->folders;
+        host->folders = f;
+    }
+    abx_plugin_free(f->plugin);
+    f->plugin = ABX_TAKE(plugin);
+    *id = f->id;
+    return 0;
+}
+
+bool abx_host_has_provider(abx_host *host, const char *id)
+{
+    return builtin_adapter(host, id) || find_folder(host, id) || abx_store_has(host->home, id);
 }
 
 static int fail_unknown(abx_host *host, const char *id, abx_error **err)
@@ -33,82 +78,141 @@ static int fail_unknown(abx_host *host, const char *id, abx_error **err)
     return -1;
 }
 
-static int read_secrets(abx_host *host, abx_open_provider *p, abx_error **err)
+static int read_keys(abx_host *host, abx_open_provider *p, abx_error **err)
 {
-    const struct {
-        const char *key;
-        char **to;
-    } keys[] = {{"api_key", &p->api_key},
-                {"api_url", &p->api_url},
-                {"domain", &p->domain},
-                {"access_key_id", &p->access_key_id},
-                {"access_key_secret", &p->access_key_secret}};
     /* `local` has no keys, and a program that forks a sandbox must not have loaded any. */
     if (strcmp(p->id, "local") == 0)
         return 0;
-    for (size_t i = 0; i < ABX_COUNT(keys); i++) {
+    for (int key = 0; key < ABX_CORE_COUNT; key++) {
+        if (p->plugin && !p->plugin->consent[key])
+            continue;
         abx_error *why = NULL;
-        *keys[i].to = abx_config_secret(host->config, p->id, keys[i].key, &why);
+        p->keys[key] =
+            abx_config_secret(host->config, p->id, abx_core_key_setting((abx_core_key)key), &why);
         if (why)
             return abx_error_take(err, why);
     }
     return 0;
 }
 
+/* The values that may not be shown, for those who blank them. */
+static void collect_secrets(abx_open_provider *p)
+{
+    size_t n = 0, count = 0;
+    p->secret_keys = p->plugin ? abx_plugin_secret_keys(p->plugin) : NULL;
+    while (p->secret_keys && p->secret_keys[n])
+        n++;
+    p->secrets = abx_alloc_array(n + ABX_CORE_COUNT + 1, sizeof(char *));
+    for (size_t i = 0; i < n; i++) {
+        const char *value = abx_json_str(yyjson_doc_get_root(p->options), p->secret_keys[i], NULL);
+        if (value)
+            p->secrets[count++] = value;
+    }
+    for (int key = 0; key < ABX_CORE_COUNT; key++)
+        if (p->keys[key] && abx_core_key_is_secret((abx_core_key)key))
+            p->secrets[count++] = p->keys[key];
+}
+
 static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_provider *p,
                          abx_error **err)
 {
-    p->options = abx_config_provider_options(host->config, p->id, err);
-    if (!p->options || read_secrets(host, p, err) < 0)
+    p->options = p->plugin ? abx_config_plugin_options(host->config, p->plugin->manifest, err)
+                           : abx_config_provider_options(host->config, p->id, err);
+    if (!p->options || read_keys(host, p, err) < 0)
         return -1;
+    collect_secrets(p);
     abx_connection connection = {
         .loop = host->loop,
         .provider = p->id,
         .home = host->home,
+        .plugin = p->plugin,
         .options = yyjson_doc_get_root(p->options),
-        .api_key = p->api_key,
-        .api_url = p->api_url,
-        .domain = p->domain,
-        .access_key_id = p->access_key_id,
-        .access_key_secret = p->access_key_secret,
+        .secret_keys = p->secret_keys,
+        .secrets = p->secrets,
+        .api_key = p->keys[ABX_CORE_API_KEY],
+        .api_url = p->keys[ABX_CORE_API_URL],
+        .domain = p->keys[ABX_CORE_DOMAIN],
+        .access_key_id = p->keys[ABX_CORE_ACCESS_KEY_ID],
+        .access_key_secret = p->keys[ABX_CORE_ACCESS_KEY_SECRET],
         .may_fork = host->may_fork,
+        .strict = host->strict,
         .self = host->self,
         .log = host->log,
     };
     return adapter->open(&connection, &p->provider, err);
 }
 
+void abx__host_free_provider(abx_open_provider *p)
+{
+    free(p->secrets);
+    free(p->secret_keys);
+    yyjson_doc_free(p->options);
+    for (int key = 0; key < ABX_CORE_COUNT; key++)
+        free(p->keys[key]);
+    abx_plugin_free(p->plugin);
+    free(p->id);
+    free(p);
+}
+
+/* Which adapter serves an id; a plugin is loaded into p. NULL and *err. */
+static const abx_adapter *find_adapter(abx_host *host, abx_open_provider *p, abx_error **err)
+{
+    const abx_adapter *builtin = builtin_adapter(host, p->id);
+    if (builtin)
+        return builtin;
+    abx_used_folder *folder = find_folder(host, p->id);
+    if (folder && folder->plugin) {
+        p->plugin = ABX_TAKE(folder->plugin);
+        return kind_adapter(host, p->plugin->manifest, err);
+    }
+    if (!abx_host_has_provider(host, p->id)) {
+        fail_unknown(host, p->id, err);
+        return NULL;
+    }
+    return abx_store_load(host->home, p->id, &p->plugin, err) < 0
+               ? NULL
+               : kind_adapter(host, p->plugin->manifest, err);
+}
+
+static abx_open_provider *find_open(const abx_host *host, const char *id)
+{
+    for (abx_open_provider *p = host->providers; p; p = p->next)
+        if (strcmp(p->id, id) == 0)
+            return p;
+    return NULL;
+}
+
 int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_error **err)
 {
-    for (abx_open_provider *p = host->providers; p; p = p->next) {
-        if (strcmp(p->id, id) == 0) {
-            *out = p->provider;
-            return 0;
-        }
+    abx_open_provider *p = find_open(host, id);
+    if (p) {
+        *out = p->provider;
+        return 0;
     }
-    const abx_adapter *adapter = find_adapter(host, id);
-    if (!adapter)
-        return fail_unknown(host, id, err);
-    abx_open_provider *p = ABX_NEW(abx_open_provider);
+    p = ABX_NEW(abx_open_provider);
     p->id = abx_strdup(id);
     abx_error *why = NULL;
-    if (open_provider(host, adapter, p, &why) < 0) {
-        if (why && !why->provider)
+    const abx_adapter *adapter = find_adapter(host, p, &why);
+    if (!adapter || open_provider(host, adapter, p, &why) < 0) {
+        if (why && !why->provider && adapter)
             why->provider = abx_strdup(id);
-        yyjson_doc_free(p->options);
-        free(p->api_key);
-        free(p->api_url);
-        free(p->domain);
-        free(p->access_key_id);
-        free(p->access_key_secret);
-        free(p->id);
-        free(p);
+        abx__host_free_provider(p);
         return abx_error_take(err, why);
     }
     p->next = host->providers;
     host->providers = p;
     *out = p->provider;
     return 0;
+}
+
+char *abx_host_blank(abx_host *host, const char *provider, const char *text)
+{
+    const abx_open_provider *p = find_open(host, provider);
+    abx_secrets secrets;
+    abx_secrets_init(&secrets, p ? p->secrets : NULL);
+    char *blank = abx_secrets_blank(&secrets, text, strlen(text));
+    abx_secrets_clear(&secrets);
+    return blank;
 }
 
 int abx__host_gate(const abx_provider *provider, const char *id, const abx_call *call,

@@ -8,12 +8,9 @@
 #include "host/host_private.h"
 #include "ops/call_host.h"
 
-int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
+int abx__host_give(abx_host *host, abx_provider *provider, const char *provider_id, abx_call *call,
+                   abx_error **err)
 {
-    abx_provider *provider;
-    if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
-        abx__host_gate(provider, provider_id, call, err) < 0)
-        return -1;
     int rc = 0;
     abx_call_enter_start(call);
     if (abx__is_emulated(provider->features, call))
@@ -22,6 +19,18 @@ int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, 
         rc = provider->adapter->start(provider, call, err);
     abx_call_leave_start(call);
     return rc;
+}
+
+int abx__host_dispatch(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
+{
+    abx_provider *provider;
+    if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
+        abx__host_gate(provider, provider_id, call, err) < 0)
+        return -1;
+    if (!provider->opening)
+        return abx__host_give(host, provider, provider_id, call, err);
+    abx__host_hold(host, provider, provider_id, call);
+    return 0;
 }
 
 /* The parameters with another sandboxId. */

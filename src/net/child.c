@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +37,7 @@ struct abx_child {
 typedef struct plan {
     const abx_child_options *options;
     char **candidates; /* paths to try, in the order of PATH */
+    pid_t parent;
     int failed_errno;
     const char *failed_step;
 } plan;
@@ -62,10 +66,12 @@ static void default_signals(void)
 static void place_descriptors(plan *p)
 {
     const abx_child_options *o = p->options;
-    int from[4], count = o->fd3 >= 0 ? 4 : 3;
+    bool script = o->apart && o->apart->program_fd >= 0 && o->apart->is_script;
+    int fd3 = script ? o->apart->program_fd : o->fd3;
+    int from[4], count = fd3 >= 0 ? 4 : 3;
 
     for (int i = 0; i < count; i++) {
-        int fd = i < 3 ? o->stdio[i] : o->fd3;
+        int fd = i < 3 ? o->stdio[i] : fd3;
         from[i] = fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : fd;
         if (from[i] >= 0)
             from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
@@ -81,17 +87,50 @@ static void place_descriptors(plan *p)
             (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+static void keep_apart(plan *p, const abx_child_apart *apart)
+{
+    struct rlimit none = {0, 0}, mark = {apart->mark, apart->mark};
+
+    if (setsid() < 0)
+        give_up(p, "its session");
+    umask(022);
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)setrlimit(RLIMIT_LOCKS, &mark);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != p->parent)
+        give_up(p, "its end with its parent");
+}
+
+/* Only returns on failure. */
+static int run_descriptor(plan *p, int program)
+{
+    const abx_child_options *o = p->options;
+
+    syscall(SYS_execveat, program, "", o->argv, o->envp, AT_EMPTY_PATH);
+    return give_up(p, NULL);
+}
+
 static int run_child(void *data)
 {
     plan *p = data;
     const abx_child_options *o = p->options;
     bool denied = false;
+    int program = -1;
 
-    setpgid(0, 0);
+    if (o->apart)
+        keep_apart(p, o->apart);
+    else
+        setpgid(0, 0);
+    if (o->apart && o->apart->program_fd >= 0) {
+        program = fcntl(o->apart->program_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+        if (program < 0)
+            return give_up(p, "its program");
+    }
     place_descriptors(p);
     if (o->cwd && chdir(o->cwd) < 0)
         give_up(p, "its working directory");
     default_signals();
+    if (program >= 0) /* a script's descriptor must outlive the exec */
+        return run_descriptor(p, o->apart->is_script ? 3 : program);
     for (char **path = p->candidates; *path; path++) {
         execve(*path, o->argv, o->envp);
         if (errno == EACCES)
@@ -219,7 +258,7 @@ static int start_failed(const plan *p, abx_error **err)
 int abx_child_start(uv_loop_t *loop, const abx_child_options *options, abx_child **out,
                     abx_error **err)
 {
-    plan p = {.options = options, .candidates = make_candidates(options)};
+    plan p = {.options = options, .candidates = make_candidates(options), .parent = getpid()};
     ABX_AUTO_FD pidfd = -1;
     int status;
 

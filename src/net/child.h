@@ -5,6 +5,8 @@
 #ifndef ABX_NET_CHILD_H
 #define ABX_NET_CHILD_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -12,13 +14,24 @@
 
 typedef struct abx_child abx_child;
 
+/* A program of somebody else's, kept apart: a session of its own (so a group, too), umask 022, no core file; it is KILLed when
+ * the thread that started it ends, and bears a mark that what it starts inherits (net/kin.h). */
+typedef struct abx_child_apart {
+    uint64_t mark; /* of abx_kin_mark */
+    /* Run this descriptor instead of options.path (which then is only its name in errors); borrowed; -1: none. */
+    int program_fd;
+    /* It begins with "#!": it needs its own text as descriptor 3, which its interpreter opens as /dev/fd/3. */
+    bool is_script;
+} abx_child_apart;
+
 typedef struct abx_child_options {
-    const char *path;  /* program, looked up on PATH of envp when without '/' */
-    char *const *argv; /* NULL at the end */
-    char *const *envp; /* the whole environment, NULL at the end */
-    const char *cwd;   /* or NULL */
-    int stdio[3];      /* descriptors that become 0, 1, 2 (borrowed); -1: /dev/null */
-    int fd3;           /* becomes descriptor 3 (borrowed); -1: none */
+    const char *path;             /* program, looked up on PATH of envp when without '/' */
+    char *const *argv;            /* NULL at the end */
+    char *const *envp;            /* the whole environment, NULL at the end */
+    const char *cwd;              /* or NULL */
+    int stdio[3];                 /* descriptors that become 0, 1, 2 (borrowed); -1: /dev/null */
+    int fd3;                      /* becomes descriptor 3 (borrowed); -1: none */
+    const abx_child_apart *apart; /* or NULL */
     /* Once, on the loop, when the child has ended and was reaped; c is gone after it. status as of waitpid;
      * exit code 255 when somebody else in this process reaped it. */
     void (*on_exit)(abx_child *c, int status, void *data);

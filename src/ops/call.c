@@ -29,6 +29,8 @@ struct abx_call {
     void *state;
     abx_call_intercept_cb intercept;
     void *intercept_data;
+    void (*held)(abx_call *c, void *data); /* while no adapter has it */
+    void *held_data;
 
     item *head, *tail; /* what waits for the door */
     size_t waiting;
@@ -193,6 +195,8 @@ static void do_cancel(abx_call *c)
         return;
     c->cancelled = true;
     if (!c->backend || !c->backend->on_cancel) {
+        if (c->held)
+            c->held(c, c->held_data);
         deliver_end(c);
         return;
     }
@@ -537,4 +541,17 @@ void abx_call_refused(abx_call *c, abx_error **err)
     yyjson_mut_doc_free(none);
     c->backend = NULL; /* the call may be discarded, or failed by the host */
     c->state = NULL;
+}
+
+void abx_call_hold(abx_call *c, void (*gone)(abx_call *c, void *data), void *data)
+{
+    c->held = gone;
+    c->held_data = data;
+    c->started = true;
+    kick(c);
+}
+
+void abx_call_unhold(abx_call *c)
+{
+    c->held = NULL;
 }

@@ -20,5 +20,10 @@ void abx_call_intercept(abx_call *c, abx_call_intercept_cb cb, void *data);
 /* The adapter refused to start the call: run the interception with this error, so that it lets go, and forget an
  * adapter's callbacks if it set some. The call can then be discarded, or ended by the host. */
 void abx_call_refused(abx_call *c, abx_error **err);
+/* No adapter has the call yet, but it has begun: cancel and deadline end it, its input waits. gone: that happened, the call is not the
+ * caller's any more (on_end comes right after it). */
+void abx_call_hold(abx_call *c, void (*gone)(abx_call *c, void *data), void *data);
+/* No longer held; the caller gives it to an adapter now, or fails it. */
+void abx_call_unhold(abx_call *c);
 
 #endif

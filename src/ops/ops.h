@@ -75,5 +75,8 @@ const abx_op_field *abx_op_events(size_t *count);
 /* Check a call's parameters: an object, no unknown member (the nearest known one is named), right types, required
  * ones present, no negative or fractional INT, a string cmd only with shell: true. 0, or -1 and USAGE. */
 int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err);
+/* Check a result that came from outside, or a part of it: the members that the table knows have their types; what it does not know is
+ * let be. whole: `id` is there where the table has one. 0, or -1 and PROVIDER_PROTOCOL. */
+int abx_op_check_results(const abx_op_row *row, yyjson_val *result, bool whole, abx_error **err);
 
 #endif

@@ -163,3 +163,20 @@ int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **e
                             rows[i].name);
     return check_cmd(row, params, err) < 0 ? -1 : check_paths(row, params, err);
 }
+
+int abx_op_check_results(const abx_op_row *row, yyjson_val *result, bool whole, abx_error **err)
+{
+    size_t n;
+    const abx_op_field *rows = abx_op_results(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].op != row->id)
+            continue;
+        yyjson_val *value = abx_json_get(result, rows[i].name);
+        if (value && !has_type(rows[i].type, value))
+            return abx_fail(err, ABX_ERR_PROVIDER_PROTOCOL, "'%s' must be %s", rows[i].name,
+                            abx_type_name(rows[i].type));
+        if (!value && whole && strcmp(rows[i].name, "id") == 0)
+            return abx_fail(err, ABX_ERR_PROVIDER_PROTOCOL, "'id' is missing");
+    }
+    return 0;
+}

@@ -57,6 +57,8 @@ VERBS = {
     "provider remove": ["provider rm", "provider uninstall"],
     "provider test": [],
     "provider verify": [],
+    "provider call": [],
+    "provider log": [],
     "config list": [],
     "config get": [],
     "config set": [],

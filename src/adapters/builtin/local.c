@@ -10,6 +10,7 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
 {
     local_provider *p = ABX_NEW(local_provider);
     p->base.adapter = &abx_adapter_local;
+    p->base.flow = true;
     p->loop = connection->loop;
     p->log = connection->log;
     p->id_range = strcmp(abx_json_str(connection->options, "ids", "single"), "range") == 0;
@@ -102,6 +103,7 @@ const abx_adapter abx_adapter_local = {
     .kind = "builtin",
     .builtin_ids = ids,
     .title = "This machine",
+    .ties = true,
     .open = open_provider,
     .start = start,
     .close = close_provider,

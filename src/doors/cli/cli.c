@@ -16,6 +16,7 @@
 #include "doors/cli/errors.h"
 #include "doors/cli/guard.h"
 #include "doors/cli/progress.h"
+#include "host/plugin.h"
 
 extern char **environ;
 
@@ -79,6 +80,16 @@ void abx_cli_init(abx_cli *cli, const abx_args *args, const abx_adapter *const *
 
 /* --- open and close ------------------------------------------------------------------------------------ */
 
+/* --provider ./folder: a plugin that is not installed; its id is what the configuration knows. */
+static int use_folder(abx_cli *cli, const char *folder, abx_error **err)
+{
+    ABX_AUTO(abx_plugin, abx_plugin_free) plugin = NULL;
+    if (abx_plugin_open_folder(folder, &plugin, err) < 0)
+        return -1;
+    cli->_folder = abx_strdup(plugin->folder);
+    return abx_config_set_flag(cli->_config, "provider", plugin->manifest->id, err);
+}
+
 static int apply_flags(abx_cli *cli, abx_error **err)
 {
     static const struct {
@@ -88,6 +99,11 @@ static int apply_flags(abx_cli *cli, abx_error **err)
         {ABX_FLAG_PROVIDER, "provider"}, {ABX_FLAG_OUTPUT, "output"}, {ABX_FLAG_COLOR, "color"}};
     for (size_t i = 0; i < ABX_COUNT(settings); i++) {
         const char *value = abx_flag_value(cli->args, settings[i].flag, NULL);
+        if (value && settings[i].flag == ABX_FLAG_PROVIDER && strchr(value, '/')) {
+            if (use_folder(cli, value, err) < 0)
+                return -1;
+            continue;
+        }
         if (value && abx_config_set_flag(cli->_config, settings[i].key, value, err) < 0)
             return -1;
     }
@@ -215,7 +231,10 @@ int abx_cli_open(abx_cli *cli, abx_error **err)
         .self = cli->self,
         .log = &cli->log,
     };
-    return abx_host_open(&options, &cli->_host, err);
+    const char *id;
+    if (abx_host_open(&options, &cli->_host, err) < 0)
+        return -1;
+    return cli->_folder ? abx_host_use_folder(cli->_host, cli->_folder, &id, err) : 0;
 }
 
 static void on_host_closed(void *data)
@@ -276,6 +295,7 @@ void abx_cli_close(abx_cli *cli)
     abx_config_free(cli->_config);
     cli->_config = NULL;
     yyjson_mut_doc_free(ABX_TAKE(cli->_plan));
+    free(ABX_TAKE(cli->_folder));
     free(cli->_home);
     cli->_home = NULL;
 }

@@ -55,6 +55,7 @@ struct abx_cli {
     char *_home;
     abx_config *_config;
     abx_host *_host;
+    char *_folder; /* --provider names a plugin folder; or NULL */
     abx_cli_signal_cb _on_signal;
     void *_on_signal_data;
     int _interrupted;               /* signal that ended the run, or 0 */
@@ -76,6 +77,10 @@ int abx_cli_open_loop(abx_cli *cli, abx_error **err);
 int abx_cli_open_config(abx_cli *cli, abx_error **err);
 /* Close all that is open and turn the loop until it is empty. */
 void abx_cli_close(abx_cli *cli);
+
+/* The provider that a word names: an id, or the folder of a plugin that is not installed, which is used from now on. Opens the host. 0 and *id
+ * (borrowed), or -1 and *err. verb_provider_call.c */
+int abx_cli_provider_word(abx_cli *cli, const char *word, const char **id, abx_error **err);
 
 /* Start a call and turn the loop until it ends. params is taken over. 0 and *result (owned, may be NULL to drop it),
  * or -1 and *err. Signals cancel it. */

@@ -158,14 +158,8 @@ static int write_data(unpacker *u, int fd, const char *name, abx_error **err)
             return 0;
         if (rc != ARCHIVE_OK)
             return fail_archive(u, err);
-        for (size_t at = 0; at < n;) { /* at an offset: holes stay holes */
-            ssize_t put = pwrite(fd, (const char *)bytes + at, n - at, offset + (la_int64_t)at);
-            if (put < 0 && errno == EINTR)
-                continue;
-            if (put <= 0)
-                return fail_entry(name, err);
-            at += (size_t)put;
-        }
+        if (abx_pwrite_full(fd, bytes, n, offset) < 0) /* at an offset: holes stay holes */
+            return fail_entry(name, err);
         if (u->streamed - u->ticked >= TICK_BYTES && tick(u, err) < 0)
             return -1;
     }

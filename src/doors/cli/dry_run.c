@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/cli/print.h"
-#include "doors/cli/table.h"
 
 static const char mark[] = "dry run: noted";
 
@@ -101,11 +100,8 @@ static int print_table(abx_cli *cli, yyjson_val *actions, abx_error **err)
                                text};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &out);
-    abx_table_clear(&t);
     abx_cli_note(cli, "abx: dry run: nothing was changed");
-    return abx_print_buf(cli, &out, err);
+    return abx_print_table(cli, &t, err);
 }
 
 int abx_dry_run_print(abx_cli *cli, abx_error **err)

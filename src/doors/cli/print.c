@@ -60,6 +60,14 @@ int abx_print_buf(abx_cli *cli, const abx_buf *text, abx_error **err)
     return abx_print(cli, abx_buf_cstr(text), text->len, err);
 }
 
+int abx_print_table(abx_cli *cli, abx_table *table, abx_error **err)
+{
+    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
+    abx_table_write(table, abx_print_width(cli), &text);
+    abx_table_clear(table);
+    return abx_print_buf(cli, &text, err);
+}
+
 int abx_print_json(abx_cli *cli, yyjson_val *value, abx_error **err)
 {
     ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);

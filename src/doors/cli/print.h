@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "doors/cli/cli.h"
+#include "doors/cli/table.h"
 
 /* 0, or -1 and *err (no space, an input or output error). When nobody reads any more cli->output_closed is set and the answer
  * is -1 too; the program then ends quietly with 141. */
@@ -11,6 +12,8 @@ int abx_print(abx_cli *cli, const void *text, size_t n, abx_error **err);
 int abx_print_str(abx_cli *cli, const char *text, abx_error **err);
 int abx_print_line(abx_cli *cli, const char *text, abx_error **err); /* and a newline */
 int abx_print_buf(abx_cli *cli, const abx_buf *text, abx_error **err);
+/* As wide as the terminal is; the table is cleared. */
+int abx_print_table(abx_cli *cli, abx_table *table, abx_error **err);
 /* A name and a newline; on a terminal its control characters are escaped, elsewhere it goes out as it is. */
 int abx_print_name(abx_cli *cli, const char *name, abx_error **err);
 /* One document and one newline. */

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "doors/cli/print.h"
 #include "doors/cli/sync_inner.h"
-#include "doors/cli/table.h"
 
 static const char *const kinds[] = {"copy", "delete", "conflict"};
 static const char *const places[] = {"local", "sandbox"};
@@ -77,10 +76,7 @@ static int print_table(abx_sync *s, const abx_sync_plan *plan, abx_error **err)
             size, path};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(s->cli), &text);
-    abx_table_clear(&t);
-    return abx_print_buf(s->cli, &text, err);
+    return abx_print_table(s->cli, &t, err);
 }
 
 static int print_names(abx_sync *s, const abx_sync_plan *plan, abx_error **err)

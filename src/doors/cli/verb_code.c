@@ -10,7 +10,6 @@
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
 #include "doors/cli/stream.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 #define CODE_MAX ((size_t)16 * 1024 * 1024)
@@ -41,10 +40,7 @@ static int list_contexts(abx_cli *cli, const char *sandbox, abx_error **err)
                                abx_json_str(c, "cwd", NULL)};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &text);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &t, err);
 }
 
 static int new_context(abx_cli *cli, const char *sandbox, abx_error **err)

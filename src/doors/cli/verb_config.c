@@ -13,7 +13,6 @@
 #include "doors/cli/dry_run.h"
 #include "doors/cli/guard.h"
 #include "doors/cli/print.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 #include "host/config_keys.h"
 
@@ -43,10 +42,7 @@ int abx_verb_config_list(abx_cli *cli, abx_error **err)
                                abx_json_str(s, "where", NULL)};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &out);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &out, err);
+    return abx_print_table(cli, &t, err);
 }
 
 /* The row of `config list` with this key: it has secrets blanked. Borrowed; NULL without one. */

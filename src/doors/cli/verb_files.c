@@ -11,7 +11,6 @@
 #include "doors/cli/file_text.h"
 #include "doors/cli/print.h"
 #include "doors/cli/remote_path.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 /* {"sandboxId", "path", "user"} */
@@ -48,10 +47,7 @@ static int print_files(abx_cli *cli, yyjson_val *array, abx_error **err)
         const char *cells[] = {mode, abx_json_str(f, "owner", NULL), size, modified, name};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &text);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &t, err);
 }
 
 int abx_verb_files_ls(abx_cli *cli, abx_error **err)

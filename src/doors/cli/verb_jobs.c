@@ -11,7 +11,6 @@
 #include "doors/cli/print.h"
 #include "doors/cli/session.h"
 #include "doors/cli/signals.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 int abx_jobs_list(abx_cli *cli, const char *sandbox, yyjson_doc **out, abx_error **err)
@@ -103,10 +102,7 @@ static int print_jobs(abx_cli *cli, yyjson_val *array, abx_error **err)
         const char *cells[] = {abx_json_str(p, "id", NULL), pid, state, started, kind, command};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &text);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &t, err);
 }
 
 /* Without commands of the foreground that have ended: their caller has had all of them. */

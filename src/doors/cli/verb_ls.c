@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 /* The sandboxes of one provider, added to `list`. */
@@ -99,10 +98,7 @@ static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
                                labels};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &text);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &t, err);
 }
 
 /* Without -a: only what runs. */

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "doors/cli/forward.h"
 #include "doors/cli/print.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 static int parse_port(const char *text, int *out, abx_error **err)
@@ -50,10 +49,7 @@ static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
         const char *cells[] = {port, abx_json_str(item, "address", NULL)};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &text);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &t, err);
 }
 
 static int print_names(abx_cli *cli, yyjson_val *array, abx_error **err)

@@ -8,7 +8,6 @@
 #include "doors/cli/details.h"
 #include "doors/cli/print.h"
 #include "doors/cli/provider_view.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 #include "ops/ops.h"
 
@@ -241,10 +240,7 @@ static int print_caps(abx_cli *cli, yyjson_val *list, abx_error **err)
         if (!is_feature && some_has(list, method))
             add_row(&t, list, method);
     }
-    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &out);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &out, err);
+    return abx_print_table(cli, &t, err);
 }
 
 int abx_verb_provider_caps(abx_cli *cli, abx_error **err)

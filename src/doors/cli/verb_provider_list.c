@@ -6,7 +6,6 @@
 #include "doors/cli/dry_run.h"
 #include "doors/cli/print.h"
 #include "doors/cli/provider_view.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 int abx_verb_provider_list(abx_cli *cli, abx_error **err)
@@ -38,10 +37,7 @@ int abx_verb_provider_list(abx_cli *cli, abx_error **err)
                                problem ? problem : abx_json_str(o, "name", NULL)};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &out);
-    abx_table_clear(&t);
-    return abx_print_buf(cli, &out, err);
+    return abx_print_table(cli, &t, err);
 }
 
 /* The file says one thing, and something that comes before it another. */

@@ -8,7 +8,6 @@
 #include "doors/cli/each.h"
 #include "doors/cli/params.h"
 #include "doors/cli/print.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 #include "doors/cli/work_call.h"
 
@@ -65,10 +64,7 @@ static int print_table(abx_cli *cli, yyjson_val *array, abx_error **err)
     {
         add_row(&table, t, now);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&table, abx_print_width(cli), &text);
-    abx_table_clear(&table);
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &table, err);
 }
 
 int abx_verb_template_ls(abx_cli *cli, abx_error **err)

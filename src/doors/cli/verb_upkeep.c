@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "doors/cli/errors.h"
 #include "doors/cli/print.h"
-#include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 
 #define EXIT_ISOLATION 11
@@ -73,12 +72,9 @@ static int print_removed(abx_cli *cli, yyjson_val *array, bool dry, abx_error **
         const char *cells[] = {abx_json_str(item, "id", NULL), abx_json_str(item, "what", NULL)};
         abx_table_add(&t, cells);
     }
-    ABX_AUTO_BUF text = ABX_BUF(SIZE_MAX / 2);
-    abx_table_write(&t, abx_print_width(cli), &text);
-    abx_table_clear(&t);
     if (dry)
         abx_cli_note(cli, "abx: nothing was removed; without --dry-run these are");
-    return abx_print_buf(cli, &text, err);
+    return abx_print_table(cli, &t, err);
 }
 
 /* With no provider of the user's choice: those in use, and local, which needs no account. */

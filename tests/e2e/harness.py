@@ -292,6 +292,15 @@ def reap(known=()):
                 pass
 
 
+def prompt(t):
+    """A shell whose prompt we know."""
+    t.write("PS1='READY> '; stty -echo\n")
+    t.expect("READY> ")
+    t.write("echo x$((1+1))y\n")
+    t.expect("x2y")
+    t.expect("READY> ")
+
+
 def with_marker(marker):
     """Living processes, inside sandboxes too, whose command line holds these bytes, but no abx of ours."""
     marker = marker.encode()

@@ -6,15 +6,7 @@ import time
 
 import pytest
 
-from harness import Terminal, wait_for, with_marker
-
-
-def prompt(t):
-    t.write("PS1='READY> '; stty -echo\n")
-    t.expect("READY> ")
-    t.write("echo x$((1+1))y\n")
-    t.expect("x2y")
-    t.expect("READY> ")
+from harness import Terminal, prompt, wait_for, with_marker
 
 
 def leave(t, keys=b"\x10\x11"):

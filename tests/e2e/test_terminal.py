@@ -5,16 +5,7 @@ import time
 
 import pytest
 
-from harness import wait_for, with_marker
-
-
-def prompt(t):
-    """A shell whose prompt we know."""
-    t.write("PS1='READY> '; stty -echo\n")
-    t.expect("READY> ")
-    t.write("echo x$((1+1))y\n")
-    t.expect("x2y")
-    t.expect("READY> ")
+from harness import prompt, wait_for, with_marker
 
 
 @pytest.fixture

@@ -17,19 +17,27 @@
 
 #include "probe.h"
 
+long list_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return -1;
+    long n = 0;
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    errno = ENODATA;
+    return n > 2 ? 0 : -1;
+}
+
 /* "read PATH": a byte of a file, or an entry of a folder. */
 static long try_read(char **args)
 {
     char byte;
-    DIR *d = opendir(args[0]);
-    if (d) {
-        long n = 0;
-        while (readdir(d))
-            n++;
-        (void)closedir(d);
-        errno = ENODATA;
-        return n > 2 ? 0 : -1;
-    }
+    if (list_folder(args[0]) == 0)
+        return 0;
+    if (errno == ENODATA)
+        return -1;
     int fd = open(args[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;

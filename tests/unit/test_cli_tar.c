@@ -300,6 +300,44 @@ static void set_ids_are_dropped_and_devices_left_out(void **state)
     assert_int_equal(abx_remove_tree_at(AT_FDCWD, folder, NULL), 0);
 }
 
+/* Counted: what is made, also by a long name alone. */
+static void so_many_names_and_no_more(void **state)
+{
+    static const entry plain[] = {{"d", DIR_MODE, NULL, NULL},
+                                  {"d/a", FILE_MODE, "a", NULL},
+                                  {"d/b", FILE_MODE, "b", NULL},
+                                  {"d/c", FILE_MODE, "c", NULL},
+                                  {NULL, 0, NULL, NULL}};
+    static const entry deep[] = {{"1/2/3/4/5/6/7/8", FILE_MODE, "x", NULL}, {NULL, 0, NULL, NULL}};
+    static const struct {
+        const entry *entries;
+        int64_t most;
+        bool good;
+    } rows[] = {{plain, 4, true}, {plain, 3, false}, {deep, 8, true}, {deep, 7, false}};
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        char *to = kit_folder();
+        abx_args args = {0};
+        abx_cli cli = quiet_cli(&args);
+        ABX_AUTO_BUF stream = ABX_BUF(1 << 20);
+        build(&stream, rows[i].entries);
+        int root = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        pieces p = {&stream, 0, 100};
+        abx_tar_unpack_options options = {.cli = &cli,
+                                          .root = root,
+                                          .name = to,
+                                          .most_entries = rows[i].most,
+                                          .read = from_buffer,
+                                          .data = &p};
+        abx_error *err = NULL;
+        int64_t files = 0, bytes = 0;
+        assert_int_equal(abx_tar_unpack(&options, &files, &bytes, &err), rows[i].good ? 0 : -1);
+        close(root);
+        if (!rows[i].good)
+            assert_fails(err, TOO_LARGE);
+        kit_drop(to);
+    }
+}
+
 static void a_cut_stream_is_an_error(void **state)
 {
     ABX_AUTO_BUF stream = ABX_BUF(1 << 20);
@@ -324,6 +362,7 @@ int main(void)
         cmocka_unit_test(set_ids_are_dropped_and_devices_left_out),
         cmocka_unit_test(names_that_were_not_asked_for),
         cmocka_unit_test(a_cut_stream_is_an_error),
+        cmocka_unit_test(so_many_names_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,10 @@
 #include "base/mem.h"
 #include "doors/cli/safe_place.h"
 
-/* Folders that one stream may hold: each is kept until the end, and a hostile stream has no end. */
-#define MAX_FOLDERS      ((size_t)1000 * 1000)
+/* A hostile stream has no end, and nothing that it makes needs a byte of disk to be counted: so many names are taken. Folders are
+ * kept in memory until the end. */
+#define MAX_ENTRIES      ((int64_t)2 * 1024 * 1024)
+#define MAX_FOLDERS      ((size_t)256 * 1024)
 #define MAX_FOLDER_BYTES ((size_t)64 * 1024 * 1024) /* of all their names */
 
 /* The mode and time of a folder, set when everything in it is there. */
@@ -30,6 +32,7 @@ typedef struct unpacker {
     struct archive *archive;
     folder *folders;
     size_t count, cap, name_bytes;
+    int64_t seen; /* entries, also those that are left out */
     int64_t *files, *bytes;
     abx_error **err;
 } unpacker;
@@ -69,11 +72,24 @@ static struct timespec time_of(struct archive_entry *e)
     return (struct timespec){archive_entry_mtime(e), archive_entry_mtime_nsec(e)};
 }
 
+static int too_many(unpacker *u, const char *what)
+{
+    abx_fail(u->err, ABX_ERR_TOO_LARGE, "the tar stream holds too many %s", what);
+    return abx_hint(u->err, "copy it in parts, or packed into one file");
+}
+
+static int count(unpacker *u, int64_t n)
+{
+    u->seen += n;
+    bool over = u->seen > (u->o->most_entries ? u->o->most_entries : MAX_ENTRIES);
+    return over ? too_many(u, "files") : 0;
+}
+
 static int remember(unpacker *u, const char *name, struct archive_entry *e)
 {
     u->name_bytes += strlen(name) + 1;
     if (u->count == MAX_FOLDERS || u->name_bytes > MAX_FOLDER_BYTES)
-        return abx_fail(u->err, ABX_ERR_TOO_LARGE, "the tar stream holds too many folders");
+        return too_many(u, "folders");
     if (u->count == u->cap) {
         u->cap = u->cap ? u->cap * 2 : 64;
         u->folders = abx_realloc(u->folders, u->cap * sizeof *u->folders);
@@ -211,11 +227,29 @@ static int make_hardlink(unpacker *u, int dir, const char *base, const char *nam
     return 0;
 }
 
+/* The folder that the name lies in. A whole stream has told it before; one that has not may make many folders with one name, and
+ * these are counted. */
+static int open_parent(unpacker *u, const char *name, const char **base)
+{
+    int dir = abx_safe_parent(u->o->root, name, false, base);
+    if (dir >= 0 || errno != ENOENT)
+        return dir >= 0 ? dir : fail_name(u, name);
+    int64_t levels = 0;
+    for (const char *at = name; (at = strchr(at, '/')); at++)
+        levels++;
+    if (count(u, levels) < 0)
+        return -1;
+    dir = abx_safe_parent(u->o->root, name, true, base);
+    return dir >= 0 ? dir : fail_name(u, name);
+}
+
 static int make_entry(unpacker *u, struct archive_entry *e)
 {
     const char *raw = archive_entry_pathname(e);
     if (!raw)
         raw = archive_entry_pathname_utf8(e);
+    if (count(u, 1) < 0)
+        return -1;
     if (u->o->only && *u->files > 0)
         return abx_fail(u->err, ABX_ERR_FILE, "the tar stream holds more than one file");
     ABX_AUTO_FREE char *name = raw ? abx_safe_name(u->o->only ? u->o->only : raw, u->err) : NULL;
@@ -230,9 +264,9 @@ static int make_entry(unpacker *u, struct archive_entry *e)
     if (!is_wanted(u, name))
         return -1;
     const char *base = NULL;
-    ABX_AUTO_FD dir = abx_safe_parent(u->o->root, name, true, &base);
+    ABX_AUTO_FD dir = open_parent(u, name, &base);
     if (dir < 0)
-        return fail_name(u, name);
+        return -1;
     ++*u->files;
     abx_transfer_add(u->o->transfer, 0, 1);
     if (archive_entry_hardlink(e))

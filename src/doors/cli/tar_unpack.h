@@ -23,6 +23,7 @@ typedef struct abx_tar_unpack_options {
     /* False: this name was not asked for, and the stream is refused. NULL: every name is taken. */
     bool (*wants)(const char *name, void *data);
     void *wants_data;
+    int64_t most_entries;   /* files, folders, links; 0: 2,097,152, of which 262,144 folders */
     abx_transfer *transfer; /* counts too; NULL allowed */
     /* The next bytes: 1, 0 at the end, -1 and *err. */
     int (*read)(const uint8_t **bytes, size_t *n, void *data, abx_error **err);

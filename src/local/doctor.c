@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,9 +49,13 @@ static int try_once(checkup *c, uint32_t weaker, bool range, abx_attempt *attemp
     abx_local_spec spec = {
         .id = id, .timeout_ms = 60000, .tied = true, .with_root = range, .network = c->network};
     abx_plan *plan = abx_plan_new(&c->local, &spec, &c->error);
-    if (!plan || uv_loop_init(&loop) < 0) {
-        abx_plan_free(plan);
+    if (!plan)
         return -1;
+    int loop_rc = uv_loop_init(&loop);
+    if (loop_rc < 0) {
+        abx_plan_free(plan);
+        return abx_fail_errno(&c->error, ABX_ERR_LOCAL_STATE, -loop_rc,
+                              "cannot open an event loop");
     }
     plan->weaker = weaker;
     plan->only_try = true;
@@ -258,6 +263,36 @@ static void add_network(yyjson_mut_doc *d, yyjson_mut_val *list, checkup *c)
     free(choice.path);
 }
 
+/* Hard limits of the caller go with each sandbox, and nobody can raise them. Nothing is said where there are none. */
+static void add_caller_limits(yyjson_mut_doc *d, yyjson_mut_val *list)
+{
+    static const struct {
+        __rlimit_resource_t what;
+        const char *name, *unit;
+    } limits[] = {{RLIMIT_CPU, "processor time of a process", "s"},
+                  {RLIMIT_FSIZE, "size of a file", "bytes"},
+                  {RLIMIT_AS, "address space", "bytes"},
+                  {RLIMIT_DATA, "data", "bytes"},
+                  {RLIMIT_RTTIME, "real-time processor time", "us"}};
+    ABX_AUTO_BUF detail = ABX_BUF(4096);
+    for (size_t i = 0; i < ABX_COUNT(limits); i++) {
+        struct rlimit now;
+        if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max != RLIM_INFINITY)
+            ABX_CHECK(abx_buf_addf(&detail, "%s%s: %llu %s", detail.len ? "; " : "", limits[i].name,
+                                   (unsigned long long)now.rlim_max, limits[i].unit) == 0);
+    }
+    if (detail.len == 0)
+        return;
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, list);
+    abx_mut_str(d, o, "name", "unlimited");
+    abx_mut_bool(d, o, "ok", false);
+    abx_mut_bool(d, o, "optional", true);
+    ABX_AUTO_FREE char *text =
+        abx_format("limits of the caller hold inside too: %s", abx_buf_cstr(&detail));
+    abx_mut_str(d, o, "detail", text);
+    abx_mut_str(d, o, "fix", "call abx where 'ulimit -Ha' shows these as unlimited");
+}
+
 static yyjson_doc *answer(checkup *c)
 {
     yyjson_mut_val *root;
@@ -268,6 +303,7 @@ static yyjson_doc *answer(checkup *c)
         add_layer(d, layers, c, i);
     add_groups(d, layers, c);
     add_network(d, layers, c);
+    add_caller_limits(d, layers);
     abx_mut_str(d, root, "caller", geteuid() == 0 ? "root" : "user");
     abx_mut_str(d, root, "ids", ids[c->ids]);
     return abx_json_freeze(d);

@@ -78,6 +78,17 @@ def test_hard_limits_are_told(user):
     as_user(user, "kill", box, code=0)
 
 
+def test_doctor_tells_hard_limits(user):
+    def told(low):
+        layers = limited_user(user, low, "doctor", "--json", code=0).json["layers"]
+        return [x for x in layers if x["name"] == "unlimited"]
+    found = told([(resource.RLIMIT_CPU, 30, 60), (resource.RLIMIT_FSIZE, 5 << 20, 5 << 20)])
+    assert len(found) == 1 and found[0]["optional"] is True and "ulimit -Ha" in found[0]["fix"]
+    assert "processor time of a process: 60 s" in found[0]["detail"]
+    assert f"size of a file: {5 << 20} bytes" in found[0]["detail"]
+    assert not [x for x in told([(resource.RLIMIT_CPU, 30, FREE)]) if "processor time" in x["detail"]]
+
+
 def as_user(abx, *args, **more):
     return limited_user(abx, [], *args, **more)
 

@@ -58,7 +58,7 @@ int abx_local_dial(abx_local *local, const char *id, char **token, abx_error **e
 {
     ABX_AUTO_FD folder = abx_folder_open(local, id);
     ABX_AUTO_STATE s = {0};
-    int rc = folder < 0 ? 1 : abx_state_read(folder, &s, err);
+    int rc = folder < 0 ? abx_folder_not_there(id, err) : abx_state_read(folder, &s, err);
     if (rc == 1)
         return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
     if (rc < 0)
@@ -82,7 +82,7 @@ char *abx_local_token(abx_local *local, const char *id, abx_error **err)
 {
     ABX_AUTO_FD fd = abx_folder_open(local, id);
     ABX_AUTO_STATE s = {0};
-    int rc = fd < 0 ? 1 : abx_state_read(fd, &s, err);
+    int rc = fd < 0 ? abx_folder_not_there(id, err) : abx_state_read(fd, &s, err);
     if (rc == 1)
         abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
     return rc == 0 ? ABX_TAKE(s.token) : NULL;

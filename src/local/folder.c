@@ -31,11 +31,18 @@ int abx_folder_open(abx_local *local, const char *id)
     return openat(local->sandboxes_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
+int abx_folder_not_there(const char *id, abx_error **err)
+{
+    if (errno == EMFILE || errno == ENFILE)
+        return abx_fail_errno(err, ABX_ERR_QUOTA, errno, "cannot look at sandbox '%s'", id);
+    return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
+}
+
 int abx_folder_alive(int folder_fd)
 {
     int fd = openat(folder_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return 0;
+        return errno != ENOENT;
     /* shared: two who look at the same time do not take each other for the sandbox */
     int alive = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
     close(fd);

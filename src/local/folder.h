@@ -19,10 +19,12 @@ int abx_folder_make(abx_local *local, const char *id, abx_folder *out, abx_error
 int abx_folder_fill(const abx_folder *folder, const abx_plan *plan, abx_error **err);
 void abx_folder_clear(abx_folder *folder); /* closes; the lock stays with whoever inherited it */
 
-/* Is the sandbox of this open folder alive: 1, or 0 when nobody holds its lock. */
+/* Is the sandbox of this open folder alive: 1, or 0 when nobody holds its lock. One that cannot be looked at counts as alive. */
 int abx_folder_alive(int folder_fd);
 /* Open the folder of a sandbox; -1 with errno. */
 int abx_folder_open(abx_local *local, const char *id);
+/* The error for that errno: SANDBOX_NOT_FOUND, or QUOTA where nothing can be opened. Returns -1. */
+int abx_folder_not_there(const char *id, abx_error **err);
 /* The host pid of who listens on the folder's socket, by the kernel's word; 0: nobody. dial.c */
 pid_t abx_folder_peer(int folder_fd);
 /* A listening address in the folder: bound, not listening. -1 and *err. */

@@ -159,7 +159,9 @@ yyjson_doc *abx_local_info(abx_local *local, const char *id, abx_error **err)
 {
     ABX_AUTO_FD fd = abx_folder_open(local, id);
     ABX_AUTO_STATE s = {0};
-    int rc = fd < 0 || !abx_folder_alive(fd) ? 1 : abx_state_read(fd, &s, err);
+    int rc = fd < 0                  ? abx_folder_not_there(id, err)
+             : !abx_folder_alive(fd) ? 1
+                                     : abx_state_read(fd, &s, err);
     if (rc < 0)
         return NULL;
     if (rc == 1) {

@@ -132,7 +132,7 @@ int abx_local_kill(abx_local *local, const char *id, void (*cb)(void *data, cons
     ABX_AUTO_FD folder = abx_folder_open(local, id);
     ABX_AUTO_STATE s = {0};
     if (folder < 0)
-        return abx_fail(err, ABX_ERR_SANDBOX_NOT_FOUND, "sandbox '%s' does not live", id);
+        return abx_folder_not_there(id, err);
     killing *k = ABX_NEW(killing);
     k->local = local;
     k->id = abx_strdup(id);

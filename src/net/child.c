@@ -75,6 +75,8 @@ static void place_descriptors(plan *p)
         from[i] = fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : fd;
         if (from[i] >= 0)
             from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+        if (from[i] < 0 && errno == EINVAL) /* the limit is below that number */
+            errno = EMFILE;
         if (from[i] < 0)
             give_up(p, "its descriptors");
     }

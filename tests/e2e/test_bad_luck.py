@@ -313,14 +313,32 @@ def test_closed_streams(abx, closed, args):
     assert r.returncode in (0, 1, 2, 125), r
 
 
-def test_few_descriptors(abx):
-    for n in [20, 12, 6, 4]:
-        r = subprocess.run(["bash", "-c", f'ulimit -n {n}; exec "{ABX}" run -- echo hi'], env=abx.environment(),
-                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
-        assert r.returncode in (0, 1, 125, 127), (n, r)
-        assert r.returncode != 0 or r.stdout == b"hi\n"
+NEEDS_FILES = ["run -- echo hi", "create", "exec few -- echo hi", "ls", "info few", "cp few:/etc few", "cp . few:/work/in", "kill few",
+               "doctor", "jobs few", "pause few"]
+
+
+@pytest.mark.parametrize("limit, held", [(6, 0), (16, 0), (24, 0), (64, 34), (64, 50), (64, 57)])
+def test_few_descriptors(abx, limit, held):
+    """A limit of open files that is too low, or taken up by who started the program, is told as what it is; nothing is lost."""
+    a = abx.create("--name", "few")
+    inherit = "".join(f"exec {n}</dev/null; " for n in range(3, 3 + held))
+    for words in NEEDS_FILES:
+        r = subprocess.run(["bash", "-c", f'{inherit} ulimit -n {limit}; exec "{ABX}" {words}'], env=abx.environment(),
+                           cwd=abx.work, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        told = b"too many open files" in r.stderr.lower() and b"hint: raise " in r.stderr
+        assert r.returncode in (7, 125) and told, (words, r)
     abx.ok("gc")
-    assert abx.sandboxes() == []
+    assert abx.sandboxes() == [a] and abx.info("few")["id"] == a
+
+
+def test_enough_descriptors(abx):
+    abx.create("--name", "few")
+    inherit = "".join(f"exec {n}</dev/null; " for n in range(3, 33))
+    for limit, held in [(40, ""), (70, inherit)]:
+        for words in ["run -- echo hi", "exec few -- echo hi"]:
+            r = subprocess.run(["bash", "-c", f'{held} ulimit -n {limit}; exec "{ABX}" {words}'], env=abx.environment(),
+                               stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+            assert (r.returncode, r.stdout) == (0, b"hi\n"), r
 
 
 def test_a_small_file_limit(abx):

@@ -19,7 +19,7 @@ static int alive(void *data)
     local_box *box = data;
     ABX_AUTO_ERROR err = NULL;
     ABX_AUTO_FD fd = abx_local_dial(box->owner->local, box->id, NULL, &err);
-    return fd >= 0 || err->id == ABX_ERR_RATE_LIMIT;
+    return fd >= 0 || err->id == ABX_ERR_RATE_LIMIT || err->id == ABX_ERR_QUOTA;
 }
 
 local_box *local_box_find(local_provider *p, const char *id)

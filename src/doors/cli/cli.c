@@ -20,9 +20,10 @@
 
 extern char **environ;
 
-#define FILES_MIN 16   /* descriptors that the loop alone needs, and some */
-#define CLOSE_MS  5000 /* for a child that was let go of to end */
-#define GRACE_MS  100  /* beyond the deadline, for the calls to tell it themselves */
+#define FILES_MIN                                                                                  \
+    32 /* descriptors that a command may need, beside those that it was started with */
+#define CLOSE_MS 5000 /* for a child that was let go of to end */
+#define GRACE_MS 100  /* beyond the deadline, for the calls to tell it themselves */
 
 static const int signal_numbers[ABX_CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 
@@ -190,10 +191,15 @@ int abx_cli_open_loop(abx_cli *cli, abx_error **err)
 {
     if (cli->_open)
         return 0;
-    /* libuv aborts where the descriptors run out in the middle of its set-up. */
-    struct rlimit files;
-    bool few = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_MIN;
-    int rc = few ? UV_EMFILE : uv_loop_init(&cli->_loop);
+    /* libuv aborts where the descriptors run out in the middle of its set-up. The number of its first one tells how many were
+     * taken before. */
+    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    int rc = files.rlim_cur < FILES_MIN ? UV_EMFILE : uv_loop_init(&cli->_loop);
+    if (rc == 0 && (rlim_t)uv_backend_fd(&cli->_loop) + FILES_MIN > files.rlim_cur + 3) {
+        (void)uv_loop_close(&cli->_loop);
+        rc = UV_EMFILE;
+    }
     if (rc == UV_EMFILE) {
         abx_fail(err, ABX_ERR_QUOTA, "too many open files: the limit is too low");
         return abx_hint(err, "raise it: ulimit -n 256");

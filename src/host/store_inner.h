@@ -23,6 +23,9 @@ int abx__store_open_locked(const char *home, const abx_store_task *task, int *lo
 void abx__store_sweep(int dir);
 /* The same if nobody holds the lock. */
 void abx__store_sweep_quietly(int dir);
+/* Nothing is called `id`: is it because it was moved aside (ABX_STORE_WAS_PREFIX)? Then wait for who did that, or put it back, and answer
+ * true. Keeps errno. */
+bool abx__store_put_back(int dir, const char *id);
 /* PREFIX and random letters; owned. */
 char *abx__store_fresh_name(const char *prefix);
 /* Put `name` in the place of `id` in one step; what was there, if anything, is then called `name`. Durable. 0, or -1 and *err. */

@@ -272,43 +272,37 @@ bool abx_store_has(const char *home, const char *id)
     return dir >= 0 && fstatat(dir, id, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Are there names of killed runs? links: how many of the entries are links. */
-static bool has_leftovers(int dir, char *const *names, size_t count, size_t links)
+typedef enum leftovers { LEFT_NONE, LEFT_SOME, LEFT_PLUGIN } leftovers;
+
+/* Are there names of killed runs? LEFT_PLUGIN: one of them is a plugin that has to be put back. links: how many entries are links. */
+static leftovers find_leftovers(int dir, char *const *names, size_t count, size_t links)
 {
-    bool found = false;
-    for (size_t i = 0; i < count && !found; i++) {
+    leftovers found = LEFT_NONE;
+    for (size_t i = 0; i < count; i++) {
         char **below = NULL;
         size_t n = 0;
-        found = abx_has_prefix(names[i], ABX_STORE_NEW_PREFIX) ||
-                abx_has_prefix(names[i], ABX_STORE_OLD_PREFIX) ||
-                abx_has_prefix(names[i], ABX_STORE_WAS_PREFIX);
+        if (abx_has_prefix(names[i], ABX_STORE_WAS_PREFIX))
+            return LEFT_PLUGIN;
+        if (abx_has_prefix(names[i], ABX_STORE_NEW_PREFIX) ||
+            abx_has_prefix(names[i], ABX_STORE_OLD_PREFIX))
+            found = LEFT_SOME;
         if (strcmp(names[i], ABX_STORE_LINKS) != 0)
             continue;
         ABX_AUTO_FD fd = openat(dir, names[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && abx_tree_names(fd, &below, &n) == 0)
-            found = n > links;
+        if (fd >= 0 && abx_tree_names(fd, &below, &n) == 0 && n > links)
+            found = LEFT_SOME;
         abx_tree_names_free(below, n);
     }
     return found;
 }
 
-int abx_store_list(const char *home, abx_store_entry **entries, size_t *count, abx_error **err)
+/* Read the receipts of these names. Returns how many are links. */
+static size_t read_receipts(const char *home, int dir, char *const *names, size_t n,
+                            abx_store_entry *entries, size_t *count)
 {
-    char **names;
-    size_t n, links = 0;
-    ABX_AUTO_ERROR why = NULL;
-    ABX_AUTO_FD dir = abx__store_open(home, &why);
-    *entries = NULL;
-    *count = 0;
-    if (why)
-        return abx_error_take(err, ABX_TAKE(why));
-    if (dir < 0)
-        return 0;
-    if (abx_tree_names(dir, &names, &n) < 0)
-        return abx_fail_errno(err, ABX_ERR_HOME, errno, "cannot read '%s/providers'", home);
-    *entries = (abx_store_entry *)abx_alloc_array(n + 1, sizeof(abx_store_entry));
+    size_t links = 0;
     for (size_t i = 0; i < n; i++) {
-        abx_store_entry *e = &(*entries)[*count];
+        abx_store_entry *e = &entries[*count];
         abx_error *problem = NULL;
         if (!abx_is_name(names[i]))
             continue;
@@ -322,8 +316,33 @@ int abx_store_list(const char *home, abx_store_entry **entries, size_t *count, a
         links += rc == 0 && e->trust == ABX_TRUST_LINK;
         ++*count;
     }
-    if (has_leftovers(dir, names, n, links))
-        abx__store_sweep_quietly(dir);
-    abx_tree_names_free(names, n);
+    return links;
+}
+
+int abx_store_list(const char *home, abx_store_entry **entries, size_t *count, abx_error **err)
+{
+    char **names;
+    size_t n;
+    ABX_AUTO_ERROR why = NULL;
+    ABX_AUTO_FD dir = abx__store_open(home, &why);
+    *entries = NULL;
+    *count = 0;
+    if (why)
+        return abx_error_take(err, ABX_TAKE(why));
+    for (int tries = 0; dir >= 0; tries++) {
+        if (abx_tree_names(dir, &names, &n) < 0)
+            return abx_fail_errno(err, ABX_ERR_HOME, errno, "cannot read '%s/providers'", home);
+        *entries = (abx_store_entry *)abx_alloc_array(n + 1, sizeof(abx_store_entry));
+        size_t links = read_receipts(home, dir, names, n, *entries, count);
+        leftovers left = find_leftovers(dir, names, n, links);
+        if (left != LEFT_NONE)
+            abx__store_sweep_quietly(dir);
+        abx_tree_names_free(names, n);
+        if (left != LEFT_PLUGIN || tries == TRIES)
+            break;
+        abx_store_entries_free(*entries, *count);
+        *entries = NULL;
+        *count = 0;
+    }
     return 0;
 }

@@ -147,6 +147,25 @@ void abx__store_sweep_quietly(int dir)
         abx__store_sweep(dir);
 }
 
+bool abx__store_put_back(int dir, const char *id)
+{
+    struct stat st;
+    int e = errno;
+    ABX_AUTO_FREE char *was = abx_format(ABX_STORE_WAS_PREFIX "%s", id);
+    bool aside = false;
+    /* Who moved it aside is about to put the new one there, or was killed. */
+    for (int i = 0; i < 50 && fstatat(dir, was, &st, AT_SYMLINK_NOFOLLOW) == 0; i++) {
+        struct timespec nap = {.tv_nsec = 10 * 1000 * 1000};
+        aside = true;
+        abx__store_sweep_quietly(dir);
+        if (fstatat(dir, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            break;
+        nanosleep(&nap, NULL);
+    }
+    errno = e;
+    return aside;
+}
+
 int abx__store_open_locked(const char *home, const abx_store_task *task, int *lock, abx_error **err)
 {
     ABX_AUTO_FREE char *path = abx_path_join(home, "providers");

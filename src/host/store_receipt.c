@@ -227,6 +227,8 @@ int abx__receipt_read(const char *home, int dir, const char *id, abx_store_entry
     ABX_AUTO_BUF text = ABX_BUF(0);
     *out = (abx_store_entry){0};
     ABX_AUTO_FD holder = open_holder(dir, id, &target);
+    if (holder < 0 && errno == ENOENT && abx__store_put_back(dir, id))
+        holder = open_holder(dir, id, &target);
     if (holder < 0 && errno == ENOENT)
         return 1;
     if (holder < 0)

@@ -3,7 +3,7 @@
 turn) and a median; the table at the end shows the ratio and what is to be reached.
 
 Usage: bench.py [--quick] [--json FILE] [--users root,user] [ROW...]
-Rows: start size run exec burst memory throughput copy http (default: all). As root every row that makes sandboxes is
+Rows: start size run exec burst memory throughput copy http store (default: all). As root every row that makes sandboxes is
 measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
 ABX_BUILD names the folder with the program (default: build/release)."""
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
-ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http"]
+ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "store"]
 NOBODY = 64991  # an ordinary user for whom nothing is prepared
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all",
          "--die-with-parent", "true"]
@@ -261,8 +261,40 @@ def http(table, caller, quick):
                       r.get("reached", True))
 
 
+def make_plugin(folder, id, files):
+    """A plugin's folder with so many files of 1 MiB."""
+    folder.mkdir(mode=0o755)
+    (folder / "abx-provider.toml").write_text(
+        f'schema = 1\nid = "{id}"\nname = "{id}"\nversion = "1.0.0"\n[runtime]\nkind = "exec"\nprotocol = "epp/1"\n'
+        'command = ["./plugin"]\nfeatures = ["process"]\n')
+    (folder / "plugin").write_text("#!/bin/sh\n")
+    (folder / "plugin").chmod(0o755)
+    for i in range(files):
+        (folder / f"file{i}").write_bytes(os.urandom(MIB))
+
+
+def store(table, caller, quick):
+    """The digest of an installed plugin of 50 MiB; a list of 50 plugins."""
+    rounds = 10 if quick else 40
+    source = caller.folder.parent / f"plugins-{caller.name}"
+    source.mkdir(mode=0o755)
+    make_plugin(source / "big", "big", 50)
+    caller.run(caller.abx, "provider", "install", str(source / "big"))
+    big = Path(caller.env["ABX_HOME"]) / "providers" / "big"
+    files = sorted(str(x) for x in big.iterdir())
+    ours, reference = caller.times(rounds, [caller.abx, "provider", "verify", "big"], ["sha256sum", *files])
+    table.compare("provider verify, 50 MiB", caller.name, ours, reference, "sha256sum", 1.5)
+    caller.run(caller.abx, "provider", "remove", "big")
+    for i in range(50):
+        make_plugin(source / f"p{i}", f"p{i}", 0)
+        caller.run(caller.abx, "provider", "install", str(source / f"p{i}"))
+    ours, reference = caller.times(rounds * 5, [caller.abx, "provider", "list"], [caller.abx, "--version"])
+    table.compare("provider list, 50 plugins", caller.name, ours, reference, "abx --version", 2.0)
+    shutil.rmtree(source)
+
+
 FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "burst": burst, "memory": memory, "throughput": throughput,
-             "copy": copy, "http": http}
+             "copy": copy, "http": http, "store": store}
 ONCE = {"size", "http"}
 
 

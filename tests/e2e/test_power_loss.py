@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import HELPERS, SOAK, mounts_of, wait_for
+from plugins import make_plugin
 
 HOWS = ["error", "die", "torn"]
 STRIDE = 1 if SOAK else 5  # the first step that is tried differs by the way
@@ -19,11 +20,11 @@ class Steps:
     def __init__(self, abx, tmp_path, how):
         self.abx, self.how, self.mark, self.count = abx, how, tmp_path / "mark", 0
 
-    def each(self, *words, first=1, **more):
+    def each(self, *words, first=1, extra=None, **more):
         at = first if first > 1 else 1 + HOWS.index(self.how) % STRIDE
         while True:
             env = {"LD_PRELOAD": str(HELPERS / "libfail_at.so"), "FAIL_AT": str(at), "FAIL_HOW": self.how,
-                   "FAIL_MARK": str(self.mark)}
+                   "FAIL_MARK": str(self.mark), **(extra or {})}
             r = self.abx(*words, env=env, **more)
             failed = self.mark.exists()
             if failed:
@@ -139,4 +140,23 @@ def test_copy_out(abx, steps, source):
         for name in left:
             (target.parent / name).unlink()
         target.write_text("old")
+    assert steps.count >= 1
+
+
+@pytest.mark.parametrize("what", ["upgrade", "upgrade-slowly", "link", "remove"])
+def test_provider(abx, steps, tmp_path, what):
+    """The old plugin or the new one, whole; the next command clears up. slowly: where two names cannot be exchanged."""
+    folders = [make_plugin(tmp_path / v, version=v) for v in ("1.0.0", "2.0.0")]
+    words = {"link": ["link", folders[1], "--yes"], "remove": ["remove", "demo"]}.get(what, ["install", folders[1]])
+    store = abx.home / "providers"
+    abx.ok("provider", "install", folders[0])
+    extra = {"FAIL_EXCHANGE": "1"} if what == "upgrade-slowly" else None
+    for at, failed, r in steps.each("provider", *words, extra=extra):
+        listed = abx.ok("provider", "verify", "--json").json["providers"]
+        version = listed[0]["version"] if listed else None
+        assert version in ("1.0.0", None if what == "remove" else "2.0.0"), at
+        assert r.code != 0 or version != "1.0.0", (at, repr(r))
+        assert {x for x in os.listdir(store) if x.startswith(".")} <= {".lock", ".links"}, at
+        assert not (store / ".links").is_dir() or len(os.listdir(store / ".links")) == (store / "demo").is_symlink()
+        abx.ok("provider", "install", folders[0], "--yes")
     assert steps.count >= 1

@@ -3,6 +3,7 @@
  *     FAIL_HOW       "error": it and all that follow fail with EIO; "die": the process is killed before it;
  *                    "torn": a write puts down half of its bytes first, then as "die"
  *     FAIL_MARK      a file that is made when it happens
+ *     FAIL_EXCHANGE  set: the file system cannot exchange two names
  * Counted are writes to regular files, fsync, and all that makes, renames, links or removes a name. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -92,6 +93,10 @@ int renameat(int a, const char *from, int b, const char *to)
 
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 {
+    if (flags & RENAME_EXCHANGE && getenv("FAIL_EXCHANGE")) {
+        errno = EINVAL;
+        return -1;
+    }
     return fails(-1, NULL, 0) ? -1 : (int)syscall(SYS_renameat2, a, from, b, to, flags);
 }
 

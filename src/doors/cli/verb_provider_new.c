@@ -145,7 +145,7 @@ static int tell(abx_cli *cli, const plan *p, abx_error **err)
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = as_json(p, &root);
     if (abx_cli_json(cli))
-        return abx_print_json_mut(cli, root, err);
+        return abx_print_json_mut(cli, yyjson_mut_doc_get_root(d), err);
     if (abx_print_line(cli, p->folder, err) < 0)
         return -1;
     const char *build = build_command(p);

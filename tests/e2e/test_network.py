@@ -7,12 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from harness import ABX, HELPERS, ROOT, Abx, is_alive, reap, status, wait_for
+from harness import ABX, ROOT, Abx, is_alive, reap, status, wait_for
 from network_lab import METADATA, OTHER, OWN, PORT, SERVER, TUN, Lab
 
 CLIENT = (Path(__file__).parent / "network_client.py").read_text()
@@ -153,10 +152,9 @@ def test_nobody_reaches_a_server_inside(online, lab):
     net, sandbox, _ = online
     net.ok("exec", "-d", sandbox, "--", "python3", "-m", "http.server", "9999", "--bind", "0.0.0.0")
     wait_for(lambda: b"9999" in net("port", sandbox).out, "it listens")
-    for address in ("127.0.0.1", OWN, OTHER):
-        code = f"import socket; print(socket.socket().connect_ex(('{address}', 9999)))"
-        out = subprocess.run([*lab.enter, "python3", "-c", code], stdout=subprocess.PIPE, check=True).stdout
-        assert out == b"111\n"
+    code = f"import socket\nfor a in {('127.0.0.1', OWN, OTHER)}: print(socket.socket().connect_ex((a, 9999)))"
+    out = subprocess.run([*lab.enter, "python3", "-c", code], stdout=subprocess.PIPE, check=True).stdout
+    assert out == b"111\n" * 3
 
 
 def test_only_the_device_and_the_loopback_are_there(online):
@@ -336,10 +334,16 @@ def test_forks_and_snapshots(net):
 
 
 def test_a_program_that_is_no_one_shot(net):
-    """It has its sandboxes made by `abx`; the helper is the same."""
-    ours = net.create("--network", "internet")
-    assert net.helper(ours)["alive"] is True
-    net.ok("kill", ours)
+    """With a secret in memory it has its sandboxes made by a second one."""
+    config = net.home / "config.toml"
+    config.write_text('[providers.local]\napi_key = "s3cret"\n')
+    config.chmod(0o600)
+    assert net.ok("run", "--network", "internet", "--", "python3", "-c", ASK).text == f"server {SERVER}\n"
+    sandbox = net.create("--network", "internet")
+    pid = net.helper(sandbox)["pid"]
+    assert is_alive(pid)
+    net.ok("kill", sandbox)
+    wait_for(lambda: gone(pid), "the helper is gone")
 
 
 # --- refusals --------------------------------------------------------------------------------------------
@@ -347,6 +351,16 @@ def test_a_program_that_is_no_one_shot(net):
 
 def test_none_and_the_last_word_wins(net):
     assert net.info(net.create("--network", "internet", "--network", "none"))["network"] == "none"
+
+
+def test_a_project_may_choose_it(net):
+    (net.work / "abx.toml").write_text('network = "internet"\n')
+    enter = [*net.lab.enter, "env", "-C", str(net.work)]
+    sandbox = net.create(enter=enter)
+    assert net.helper(sandbox)["alive"] is True
+    assert net.info(net.create("--network", "none", enter=enter))["network"] == "none"
+    closed = net.create()
+    assert net.info(net.ok("fork", closed, enter=enter).text.strip())["network"] == "none"  # as its source
 
 
 def nothing_left(net):

@@ -253,6 +253,8 @@ static void offer_value(line *l, const abx_flag *f, const char *before)
 {
     if (f->type == ABX_FLAG_TYPE_CHOICE)
         offer_list(l, before, f->arg, '|');
+    else if (f->id == ABX_FLAG_NETWORK)
+        offer_list(l, before, "none|internet", '|');
     else if (f->id == ABX_FLAG_PROVIDER)
         offer_providers(l, before);
     else if (strcmp(f->arg, "FILE") == 0)

@@ -218,8 +218,6 @@ yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_er
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_str(d, root, "name", abx_flag_value(cli->args, ABX_FLAG_NAME, NULL));
-    if (add_network(cli, d, root, err) < 0)
-        return NULL;
     if (tied)
         abx_mut_bool(d, root, "tied", true);
     abx_mut_str(d, root, "idempotencyKey",
@@ -247,8 +245,11 @@ yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_er
             weaker = abx_mut_arr(d, root, "allowWeaker");
         yyjson_mut_arr_add_strcpy(d, weaker, cli->args->items[i].value);
     }
-    if (add_life(cli, d, root, err) < 0 || abx_cli_open_config(cli, err) < 0)
+    if (add_life(cli, d, root, err) < 0 || abx_cli_open_config(cli, err) < 0 ||
+        add_network(cli, d, root, err) < 0)
         return NULL;
+    if (!abx_has_flag(cli->args, ABX_FLAG_NETWORK))
+        abx_mut_str(d, root, "network", abx_config_get(cli->_config, "network", NULL, NULL));
     add_sizes(cli, d, root);
     if (with_env && abx_params_env(cli, d, root, err) < 0)
         return NULL;

@@ -20,14 +20,14 @@ static int open_how(int dirfd, const char *path, int flags, mode_t mode, uint64_
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
         .mode = flags & O_CREAT ? mode : 0,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV | resolve,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
     };
     return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
 int abx_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
-    return open_how(dirfd, path, flags, mode, RESOLVE_NO_SYMLINKS);
+    return open_how(dirfd, path, flags, mode, RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
 int abx_open_within(int dirfd, const char *path, int flags)

@@ -13,7 +13,7 @@
  * out). */
 int abx_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 
-/* The same, but links are followed as long as they lead to something below dirfd. */
+/* The same, but links are followed as long as they lead to something below dirfd, and other mounts are entered. */
 int abx_open_within(int dirfd, const char *path, int flags);
 
 /* Where the link `path` (its last part is one; none is on the way to it) leads. 0: to something below dirfd, or to nothing; -1 with

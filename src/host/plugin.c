@@ -2,13 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/buf.h"
 #include "base/file.h"
 
@@ -47,11 +46,7 @@ void abx_plugin_free(abx_plugin *p)
 /* Open what lies below the folder, by whatever links inside of it: a descriptor, or -1 with errno. */
 static int open_below(int folder_fd, const char *path)
 {
-    struct open_how how = {
-        .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
-    return (int)syscall(SYS_openat2, folder_fd, path, &how, sizeof how);
+    return abx_open_within(folder_fd, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 }
 
 /* --- the manifest's file ---------------------------------------------------------------------------------- */

@@ -170,8 +170,11 @@ static int make_tree(struct abx_store_work *w, abx_error **err)
 static int fail_source(const char *source, abx_error **err)
 {
     int e = errno;
-    return abx_fail_errno(err, e == ENOENT || e == ENOTDIR ? ABX_ERR_FILE_NOT_FOUND : ABX_ERR_FILE,
-                          e, "cannot open '%s'", source);
+    abx_err_id id = e == ENOENT || e == ENOTDIR ? ABX_ERR_FILE_NOT_FOUND : ABX_ERR_FILE;
+    abx_fail_errno(err, id, e, "cannot open '%s'", source);
+    if (strstr(source, "://"))
+        return abx_hint(err, "nothing is downloaded to install it: fetch the archive first");
+    return -1;
 }
 
 static int copy_folder(abx_store_change *c, int from, const char *path, abx_error **err)

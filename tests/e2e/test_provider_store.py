@@ -198,6 +198,29 @@ def test_every_change_is_named(abx, tmp_path):
     abx.ok("provider", "verify")
 
 
+def test_nothing_of_a_changed_plugin_runs(abx, tmp_path):
+    demo = make_plugin(tmp_path / "demo")
+    mark = tmp_path / "ran"
+    (demo / "plugin").write_text(f"#!/bin/sh\n: > '{mark}'\n")
+    abx.ok("provider", "install", demo)
+    assert abx("-P", "demo", "run", "--", "true", code=125) and mark.exists()
+    mark.unlink()
+    store(abx, "demo", "extra").write_text("")
+    for words, code in [(["run", "--", "true"], 125), (["create"], 12)]:
+        r = abx("-P", "demo", *words, code=code)
+        assert "E8003" in r.errors and "'extra' was added" in r.errors and not mark.exists()
+    store(abx, "demo", "extra").unlink()
+    abx("-P", "demo", "run", "--", "true", code=125)
+    assert mark.exists()
+    mark.unlink()
+    # Another folder in its place, by a link that abx did not make.
+    store(abx, "demo").rename(tmp_path / "away")
+    store(abx, "demo").symlink_to(tmp_path / "away")
+    assert "E8003" in abx("-P", "demo", "run", "--", "true", code=125).errors and not mark.exists()
+    abx.ok("provider", "remove", "demo", "--yes")  # the ledger does not know what became of what was begun
+    assert (tmp_path / "away" / "plugin").exists()
+
+
 def test_whose_it_is(abx, demo):
     abx.ok("provider", "install", demo)
     store(abx, "demo").chmod(0o775)
@@ -287,6 +310,7 @@ def test_a_manifest_is_needed(abx, demo):
     make_plugin(demo, id="local")
     refused(abx, demo, "local", code=12)
     refused(abx, demo.parent / "none", "No such file", code=3)
+    refused(abx, "https://example.com/demo.tar.gz", "nothing is downloaded", code=3)
     refused(abx, "/dev/null", "neither a folder nor")
     refused(abx, abx.home.parent, "holds the store", code=2)
 

@@ -5,18 +5,39 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/emulate_inner.h"
+#include "host/store.h"
 
+static void add_id(abx_host *host, size_t *n, const char *id)
+{
+    host->ids = abx_realloc(host->ids, (*n + 2) * sizeof *host->ids);
+    host->ids[(*n)++] = abx_strdup(id);
+    host->ids[*n] = NULL;
+}
+
+static void free_ids(abx_host *host)
+{
+    for (char **id = host->ids; id && *id; id++)
+        free(*id);
+    free(host->ids);
+    host->ids = NULL;
+}
+
+/* Builtin ids, then those of the store. */
 static void collect_ids(abx_host *host)
 {
-    size_t n = 0;
+    size_t n = 0, count = 0;
+    abx_store_entry *entries = NULL;
+    free_ids(host);
     for (const abx_adapter *const *a = host->adapters; *a; a++)
         for (const char *const *id = (*a)->builtin_ids; id && *id; id++)
-            n++;
-    host->ids = abx_alloc_array(n + 1, sizeof(char *));
-    n = 0;
-    for (const abx_adapter *const *a = host->adapters; *a; a++)
-        for (const char *const *id = (*a)->builtin_ids; id && *id; id++)
-            host->ids[n++] = *id;
+            add_id(host, &n, *id);
+    ABX_AUTO_ERROR failed = NULL;
+    if (abx_store_list(host->home, &entries, &count, &failed) < 0)
+        abx_logf(host->log, ABX_LOG_WARN, "store: %s", abx_error_text(failed));
+    for (size_t i = 0; i < count; i++)
+        if (!entries[i].problem)
+            add_id(host, &n, entries[i].id);
+    abx_store_entries_free(entries, count);
 }
 
 int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **err)
@@ -31,7 +52,6 @@ int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **e
     host->strict = options->strict;
     host->self = abx_strdup(options->self);
     host->log = options->log;
-    collect_ids(host);
     *out = host;
     return 0;
 }
@@ -60,7 +80,7 @@ static void free_host(abx_host *host)
     }
     abx_ledger_free(host->ledger);
     free_used(host);
-    free(host->ids);
+    free_ids(host);
     free(host->home);
     free(host->self);
     abx__file_inputs_free(host);
@@ -120,7 +140,8 @@ const char *abx_host_provider(abx_host *host, const char **source)
 
 const char *const *abx_host_providers(abx_host *host)
 {
-    return host->ids;
+    collect_ids(host);
+    return (const char *const *)host->ids;
 }
 
 static bool add_used(char **list, size_t *n, const char *id)

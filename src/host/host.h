@@ -54,7 +54,7 @@ int abx_host_check(abx_host *host, const char *forced, const abx_call *call, cha
 
 /* The id of the provider that the next create would use, and where that choice comes from. */
 const char *abx_host_provider(abx_host *host, const char **source);
-/* The provider ids that this program knows, NULL at the end; borrowed. */
+/* The provider ids that can be used: builtin ones, then what is installed; NULL at the end; borrowed until the next call. */
 const char *const *abx_host_providers(abx_host *host);
 /* The providers that a plain listing asks: the chosen one (if flag, environment or a file chose it) and those of the
  * ledger's entries. NULL at the end; borrowed until the next call. 0, or -1 and *err. */

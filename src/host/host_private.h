@@ -37,7 +37,7 @@ struct abx_host {
     abx_ledger *ledger; /* opened when first needed */
     abx_open_provider *providers;
     struct abx__file_input *file_inputs; /* of emulate_input.c */
-    const char **ids;                    /* all that are known, NULL at the end */
+    char **ids;                          /* last answer of abx_host_providers */
     char **used;                         /* last answer of abx_host_used_providers */
     int closing;
     uv_timer_t closer; /* only while closing: the end comes from the loop */

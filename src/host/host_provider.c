@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "host/emulate.h"
 #include "host/host_private.h"
+#include "host/providers.h"
 #include "host/store.h"
 
 static const abx_adapter *builtin_adapter(const abx_host *host, const char *id)
@@ -62,20 +63,8 @@ bool abx_host_has_provider(abx_host *host, const char *id)
 
 static int fail_unknown(abx_host *host, const char *id, abx_error **err)
 {
-    size_t n = 0;
-    while (host->ids[n])
-        n++;
-    abx_fail(err, ABX_ERR_PROVIDER_NOT_FOUND, "there is no provider '%s'", id);
-    const char *near = abx_nearest(id, host->ids, n);
-    if (near)
-        return abx_hint(err, "did you mean '%s'?", near);
-    abx_buf list = ABX_BUF(4096);
-    for (size_t i = 0; i < n; i++)
-        if (abx_buf_addf(&list, "%s%s", i ? ", " : "", host->ids[i]) < 0)
-            break;
-    abx_hint(err, "known providers: %s", abx_buf_cstr(&list));
-    abx_buf_clear(&list);
-    return -1;
+    abx_providers known = {.home = host->home, .adapters = host->adapters};
+    return abx_providers_unknown(&known, id, err);
 }
 
 static int read_keys(abx_host *host, abx_open_provider *p, abx_error **err)

@@ -168,3 +168,16 @@ def test_a_secret_in_an_answer_is_blanked(demo):
     for flags in (["-vv"], ["-vv", "--json"], []):
         r = demo.abx(*flags, "ls", code=4, env={"DEMO_DENY": "1", "ABX_LOG": "trace"})
         assert "pin-012345" not in r.errors and "denied for" in r.errors
+
+
+def test_a_listing_of_all_providers_asks_it(demo):
+    demo.seen.unlink(missing_ok=True)
+    assert demo.abx.ok("ls", "--all-providers", "--json").json["sandboxes"] == []
+    assert "initialize" not in demo.seen.read_text() and "demo" in demo.seen.read_text()
+    e = demo.abx("-P", "deno", "--json", "ls", code=3).error
+    assert e["type"] == "ProviderNotFoundError" and "'demo'" in e["hint"]
+    folder = demo.abx.work / "demo"
+    (folder / "abx-provider.toml").write_text(MANIFEST.replace('features = ["list"]', "features = []"))
+    demo.abx.ok("provider", "install", "./demo", "--yes")
+    r = demo.abx.ok("ls", "--all-providers")
+    assert "nothing of 'demo' is listed" in r.errors

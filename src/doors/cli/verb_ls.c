@@ -46,10 +46,12 @@ static int collect(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *list, int *c
     const char *const *borrowed = NULL;
     if (choose(cli, &borrowed, err) < 0)
         return -1;
-    const char *ids[64];
     size_t n = 0;
-    for (; borrowed[n] && n < ABX_COUNT(ids); n++)
-        ids[n] = borrowed[n];
+    while (borrowed[n])
+        n++;
+    ABX_AUTO_FREE const char **ids = abx_alloc_array(n + 1, sizeof *ids);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = borrowed[i];
     bool all = abx_has_flag(cli->args, ABX_FLAG_ALL_PROVIDERS);
     for (size_t i = 0; i < n; i++) {
         ABX_AUTO_ERROR failed = NULL;
@@ -60,6 +62,10 @@ static int collect(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *list, int *c
         /* A provider that was never set up has nothing to list. */
         if (all && failed->id == ABX_ERR_API_KEY && cli->verbose == 0)
             continue;
+        if (all && (failed->id == ABX_ERR_FEATURE_MISSING || failed->id == ABX_ERR_PROVIDER_KIND)) {
+            abx_cli_note(cli, "abx: nothing of '%s' is listed: %s", ids[i], abx_error_text(failed));
+            continue;
+        }
         int rc = abx_cli_report(cli, failed);
         *code = *code ? *code : rc;
     }

@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 
+#define ABX_UPLINK_TUN      "/dev/net/tun"
 #define ABX_UPLINK_DEVICE   "tap0"
 #define ABX_UPLINK_ADDRESS  "10.0.2.100"
 #define ABX_UPLINK_GATEWAY  "10.0.2.2"
@@ -64,6 +65,12 @@ typedef struct abx_uplink abx_uplink;
 int abx_uplink_start(uv_loop_t *loop, const abx_uplink_choice *choice, pid_t pid, int hold,
                      void (*cb)(void *data, const abx_uplink_helper *helper, const abx_error *err),
                      void *data, abx_uplink **out, abx_error **err);
+/* For the process that will be the helper: make the tap device in the namespaces of pid. Ends this process, with a line on
+ * descriptor 2, where that fails. uplink_device.c */
+void abx_uplink_make_device(pid_t pid);
+/* The gateway's address on the link. */
+void abx_uplink_mac(uint8_t mac[6]);
+
 /* End the helper and forget it: cb does not run. NULL allowed. */
 void abx_uplink_stop(abx_uplink *uplink);
 

@@ -10,8 +10,6 @@
 #include "base/text.h"
 #include "local/uplink.h"
 
-#define TUN "/dev/net/tun"
-
 /* The first that is there is used. */
 static const char *const helpers[] = {"pasta", "slirp4netns"};
 
@@ -71,16 +69,17 @@ static char *find_on_path(const char *name)
 /* The helper opens it as we do. */
 static int check_tun(abx_error **err)
 {
-    ABX_AUTO_FD fd = open(TUN, O_RDWR | O_CLOEXEC);
+    ABX_AUTO_FD fd = open(ABX_UPLINK_TUN, O_RDWR | O_CLOEXEC);
     if (fd >= 0)
         return 0;
     int e = errno;
     abx_fail_errno(err, ABX_ERR_ISOLATION, e,
-                   "this machine has no network for sandboxes: cannot open '%s'", TUN);
+                   "this machine has no network for sandboxes: cannot open '%s'", ABX_UPLINK_TUN);
     if (e == EACCES || e == EPERM)
-        return abx_hint(err, "sudo chmod 666 %s; in a container, start it with --device %s", TUN,
-                        TUN);
-    return abx_hint(err, "sudo modprobe tun; in a container, start it with --device %s", TUN);
+        return abx_hint(err, "sudo chmod 666 %s; in a container, start it with --device %s",
+                        ABX_UPLINK_TUN, ABX_UPLINK_TUN);
+    return abx_hint(err, "sudo modprobe tun; in a container, start it with --device %s",
+                    ABX_UPLINK_TUN);
 }
 
 int abx_uplink_choose(abx_uplink_choice *out, abx_error **err)

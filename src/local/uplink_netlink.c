@@ -162,6 +162,15 @@ static uint32_t address_of(const char *text)
     return a.s_addr;
 }
 
+void abx_uplink_mac(uint8_t mac[6])
+{
+    unsigned byte[6];
+    ABX_CHECK(sscanf(ABX_UPLINK_MAC, "%x:%x:%x:%x:%x:%x", &byte[0], &byte[1], &byte[2], &byte[3],
+                     &byte[4], &byte[5]) == 6);
+    for (int i = 0; i < 6; i++)
+        mac[i] = (uint8_t)byte[i];
+}
+
 static int raise_device(void)
 {
     struct ifreq q = {.ifr_mtu = ABX_UPLINK_MTU};
@@ -207,12 +216,8 @@ static int set_address(int fd, unsigned device)
 static int set_neighbour(int fd, unsigned device)
 {
     request r;
-    unsigned byte[6];
     uint8_t mac[6];
-    ABX_CHECK(sscanf(ABX_UPLINK_MAC, "%x:%x:%x:%x:%x:%x", &byte[0], &byte[1], &byte[2], &byte[3],
-                     &byte[4], &byte[5]) == 6);
-    for (int i = 0; i < 6; i++)
-        mac[i] = (uint8_t)byte[i];
+    abx_uplink_mac(mac);
     begin(&r, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, sizeof(r.neighbour));
     r.neighbour.ndm_family = AF_INET;
     r.neighbour.ndm_ifindex = (int)device;

@@ -57,6 +57,7 @@ typedef struct launch {
     const char *path;
     char **argv;
     int hold, ready, errors;
+    pid_t target;
 } launch;
 
 static _Noreturn void give_up(const char *step)
@@ -107,6 +108,7 @@ static _Noreturn void helper_main(const launch *l)
     (void)setrlimit(RLIMIT_CORE, &no_core);
     place_descriptors(l);
     die_with_sandbox();
+    abx_uplink_make_device(l->target);
     if (chdir("/") < 0)
         give_up("its working directory");
     execve(l->path, l->argv, envp);
@@ -220,7 +222,7 @@ static pid_t start_process(const abx_uplink_choice *choice, pid_t pid, int hold,
     ABX_AUTO_FREE char *words = abx_strdup(row->words);
     snprintf(number, sizeof(number), "%d", (int)pid);
     make_argv(choice, words, number, argv);
-    launch l = {row, choice->path, argv, hold, ready, errors};
+    launch l = {row, choice->path, argv, hold, ready, errors, pid};
     pid_t child = fork();
     if (child == 0)
         helper_main(&l);

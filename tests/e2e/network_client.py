@@ -33,11 +33,6 @@ def dont_route(s):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_DONTROUTE, 1)
 
 
-ways = [None]
-if device:
-    ways += [bind_device, bind_index] if plan.get("ordinary") else [bind_device, bind_index, unicast_if, dont_route]
-
-
 def begin(target, way, kind):
     name = f"{target} {way.__name__ if way else 'plain'} {kind}"
     s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
@@ -56,6 +51,11 @@ def begin(target, way, kind):
         s.close()
 
 
+def multicast_if(s):
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, struct.pack("4s4si", bytes(4), bytes(4), index))
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 64)
+
+
 def begin_pktinfo(target):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.setblocking(False)
@@ -67,6 +67,10 @@ def begin_pktinfo(target):
     except OSError:
         s.close()
 
+
+ways = [None]
+if device:
+    ways += [bind_device, bind_index] if plan.get("ordinary") else [bind_device, bind_index, unicast_if, dont_route, multicast_if]
 
 for target in plan["targets"]:
     for way in ways:

@@ -22,6 +22,7 @@ from pathlib import Path
 PORT = 8080
 SERVER, METADATA, OWN, OTHER = "203.0.113.9", "169.254.169.254", "198.51.100.2", "192.168.77.1"
 RESOLVER = "127.0.0.53"
+GROUPS = ["224.0.0.251", "239.1.2.3"]
 TUN = "/dev/net/tun"
 ROOT = os.geteuid() == 0
 CLONE_NEWNET = 0x40000000
@@ -58,6 +59,9 @@ def answer_tcp(who, peer, address):
 def serve_udp(who, at):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind((at, PORT))
+    if at in GROUPS:
+        for own in (OWN, "127.0.0.1"):
+            s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(at) + socket.inet_aton(own))
     while True:
         data, address = s.recvfrom(65536)
         note(who=who, at=at, proto="udp", peer=address[0], text=data[:100].decode(errors="replace"))
@@ -121,7 +125,7 @@ def machine(tun, resolver):
     ip("addr", "add", f"{OWN}/24", "dev", "up0")
     ip("link", "set", "up0", "up")
     ip("route", "add", "default", "via", "198.51.100.1")
-    for address in (OWN, OTHER, "127.0.0.1"):
+    for address in (OWN, OTHER, "127.0.0.1", *GROUPS):
         start(serve_udp, "machine", address)
     start(serve_tcp, "machine")
     start(serve_names)

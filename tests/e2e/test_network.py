@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from harness import ABX, ROOT, Abx, is_alive, reap, status, wait_for
-from network_lab import METADATA, OTHER, OWN, PORT, SERVER, TUN, Lab
+from network_lab import GROUPS, METADATA, OTHER, OWN, PORT, SERVER, TUN, Lab
 
 CLIENT = (Path(__file__).parent / "network_client.py").read_text()
 HELPER_NAMES = ["pasta", "slirp4netns"]
 TARGETS = [OWN, OTHER, "127.0.0.1", "127.0.0.53", METADATA, "169.254.1.1", "10.0.2.2", "10.0.2.3", "0.0.0.0", "0.0.0.1",
-           "255.255.255.255"]
+           "255.255.255.255", *GROUPS]
 ASK = (f"import socket; print(socket.create_connection(('server.test', {PORT}), 20).makefile().readline().strip())")
 
 
@@ -124,10 +124,12 @@ print(hashlib.sha256(f.read(len(data))).digest() == hashlib.sha256(data).digest(
 
 def test_the_machine_itself_answers_to_itself(lab):
     """The targets are there: a program of the machine reaches them."""
-    plan = json.dumps({"targets": [OWN, OTHER, "127.0.0.1", METADATA], "port": PORT, "device": None, "seconds": 20})
+    plan = json.dumps({"targets": [OWN, OTHER, "127.0.0.1", METADATA, *GROUPS], "port": PORT, "device": None, "seconds": 20})
     out = subprocess.run([*lab.enter, "python3", "-c", CLIENT, plan], stdout=subprocess.PIPE, check=True).stdout
     for target in (OWN, OTHER, "127.0.0.1", METADATA):
         assert f"{target} plain tcp" in json.loads(out) and f"{target} plain udp" in json.loads(out), target
+    for group in GROUPS:
+        assert f"{group} plain udp" in json.loads(out), group
 
 
 def test_the_machine_and_metadata_are_out_of_reach(online, lab):

@@ -2,6 +2,8 @@
 
 import json
 
+from test_schema import check_object
+
 MANIFEST = """schema = 1
 id = "demo"
 name = "Demo"
@@ -186,6 +188,19 @@ def test_caps_side_by_side(abx):
     everything = abx.ok("provider", "caps", "--json").json["providers"]
     assert {p["id"] for p in everything} >= {"local", "alicloud-express"}
     abx("provider", "caps", "nothing", code=3)
+
+
+def test_output_has_the_fields_of_the_schema(abx):
+    schema = abx.ok("schema").json
+    plugin(abx)
+    plugin(abx, MANIFEST.replace('"demo"', '"broken"').replace('"1.2.3"', '"1"').replace('"list"', '"x"'), name="broken")
+    abx.ok("provider", "install", "./demo", "--yes")
+    runs = [["list"], ["info", "demo"], ["info", "local"], ["info", "./demo"], ["caps"], ["use", "demo"], ["validate", "demo"]]
+    for args, code in [(r, 0) for r in runs] + [(["validate", "broken"], 12)]:
+        verb = next(v for v in schema["verbs"] if v["name"] == f"provider {args[0]}")
+        r = abx("provider", *args, "--json", code=code, env={"DEMO_PIN": "0123456789"})
+        assert r.out.count(b"\n") == 1
+        check_object(schema, verb["output"]["object"], r.json, args)
 
 
 # --- settings ------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def check_value(schema, kind, value, where):
     elif kind in schema["objects"]:
         check_object(schema, kind, value, where)
     else:
-        types = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "time": str}
+        types = {"string": str, "any": object, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "time": str}
         assert kind in types, f"{where}: the schema knows no type '{kind}'"
         assert isinstance(value, types[kind]), (where, kind, value)
         if kind == "time":

@@ -242,7 +242,8 @@ def test_whose_it_is(abx, demo):
     (b'{"schema":2}', "newer version"), (b'{"schema":1}', "lacks a member"), (b"\0" * 100, "no JSON"), (None, "no receipt"),
     ("id", "another provider"), ("tree_sha256", "tree_sha256"), ("trust", "trust"), ("version", "version"), ("consent", "consent"),
 ])
-def test_broken_receipts(abx, demo, text, word):
+def test_broken_receipts(shared, demo, text, word):
+    abx = shared
     abx.ok("provider", "install", demo)
     path = store(abx, "demo", ".abx-receipt.json")
     if isinstance(text, str):
@@ -258,7 +259,7 @@ def test_broken_receipts(abx, demo, text, word):
     abx.ok("provider", "verify")
     if text is None:
         path.unlink()
-        abx.ok("provider", "remove", "demo")
+    abx.ok("provider", "remove", "demo")
 
 
 # --- sources that are refused ---------------------------------------------------------------------------------
@@ -323,7 +324,9 @@ def test_names_and_modes(abx, demo):
     (demo / ".git").mkdir()
     (demo / ".git" / "config").write_text("")
     (demo / "deep").mkdir(mode=0o2775)
-    abx.ok("provider", "install", demo)
+    subprocess.run(["sh", "-c", 'umask 077; exec "$0" "$@"', ABX, "provider", "install", demo], env=abx.environment(),
+                   stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=LIMIT)
+    assert abx.ok("provider", "install", demo, "--json").json["step"] == "same"
     assert receipt(abx)["tree_sha256"] == tree_sha256(store(abx, "demo"))
     assert store(abx, "demo", "plugin").stat().st_mode & 0o7777 == 0o755
     assert store(abx, "demo", "deep").stat().st_mode & 0o7777 == 0o755
@@ -422,7 +425,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_archives(abx, tmp_path, what):
+def test_hostile_archives(shared, tmp_path, what):
+    abx = shared
     bad, *words = HOSTILE[what]
     path = archive(tmp_path / "x.tar.gz", [entry("lib", type=tarfile.DIRTYPE), entry("lib/a", b""),
                                            entry("inside", type=tarfile.SYMTYPE, linkname="lib"), bad])

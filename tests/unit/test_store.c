@@ -113,6 +113,47 @@ static void a_link_is_what_it_leads_to(void **state)
     shop_close(&s);
 }
 
+static void a_module_is_the_bytes_that_were_hashed(void **state)
+{
+    shop s = shop_open();
+    abx_error *err = NULL;
+    abx_plugin *p = NULL;
+    (void)state;
+    shop_file(s.source, ABX_MANIFEST_NAME,
+              "schema = 1\nid = \"demo\"\nname = \"Demo\"\nversion = \"1.0.0\"\n[runtime]\n"
+              "kind = \"node\"\nprotocol = \"node/1\"\nfeatures = [\"process\"]\n",
+              0644);
+    shop_file(s.source, "provider.mjs", "export function create() {}\n", 0644);
+    shop_install(&s, s.source);
+    assert_int_equal(abx_store_load(s.home, "demo", &p, &err), 0);
+    assert_int_equal(p->entry_len, 28);
+    assert_string_equal(p->entry_text, "export function create() {}\n");
+    assert_int_equal(p->program_fd, -1);
+    abx_plugin_free(p);
+    shop_close(&s);
+}
+
+static void a_program_may_be_a_link_inside(void **state)
+{
+    shop s = shop_open();
+    abx_error *err = NULL;
+    abx_plugin *p = NULL;
+    struct stat st, real;
+    ABX_AUTO_FREE char *plugin = abx_path_join(s.source, "plugin");
+    ABX_AUTO_FREE char *bin = abx_path_join(s.home, "providers/demo/lib/bin");
+    (void)state;
+    shop_file(s.source, "lib/bin", "#!/bin/sh\nexit 0\n", 0755);
+    assert_int_equal(unlink(plugin), 0);
+    assert_int_equal(symlink("lib/bin", plugin), 0);
+    shop_install(&s, s.source);
+    assert_int_equal(abx_store_load(s.home, "demo", &p, &err), 0);
+    assert_int_equal(fstat(p->program_fd, &st), 0);
+    assert_int_equal(stat(bin, &real), 0);
+    assert_int_equal(st.st_ino, real.st_ino);
+    abx_plugin_free(p);
+    shop_close(&s);
+}
+
 static void a_folder_that_others_can_write_to_is_not_run(void **state)
 {
     shop s = shop_open();
@@ -166,6 +207,8 @@ int main(void)
         cmocka_unit_test(the_same_again_does_nothing),
         cmocka_unit_test(each_change_is_found),
         cmocka_unit_test(a_link_is_what_it_leads_to),
+        cmocka_unit_test(a_module_is_the_bytes_that_were_hashed),
+        cmocka_unit_test(a_program_may_be_a_link_inside),
         cmocka_unit_test(a_folder_that_others_can_write_to_is_not_run),
         cmocka_unit_test(consent_is_for_what_is_asked),
     };

@@ -476,6 +476,24 @@ def test_a_kernel_that_breaks_the_protocol_is_ended(run):
         assert run("'next'", code=0).out == b"'next'\n"
 
 
+def test_a_kernel_that_asks_without_end_is_ended(shared, box, run):
+    """It reads no answer: neither the memory of pid 1 grows nor does anybody wait for it."""
+    lines = events(run, "import os\nwhile True: os.write(3, b'sync 0\\n' * 8000)")
+    (error,) = of_type(lines, "error")
+    assert error["name"] == "KernelDied" and lines[-1]["stateLost"] is True
+    assert shared("exec", box, "--", "true", code=0) and run("'next'", code=0).out == b"'next'\n"
+
+
+def test_one_that_asks_and_reads_without_end_keeps_nobody_waiting(shared, box, run, spawn):
+    p = started(spawn, shared, box, "import os, threading\ndef read():\n  while True: os.read(3, 1 << 16)\n"
+                "threading.Thread(target=read, daemon=True).start()\nos.write(1, b'go\\n')\n"
+                "while True: os.write(3, b'sync 0\\n' * 8)")
+    assert shared("exec", box, "--", "true", code=0)
+    shared.ok("code", "--restart", box)
+    p.communicate(timeout=20)
+    assert run("'next'", code=0).out == b"'next'\n"
+
+
 def test_what_a_kernel_started_ends_with_it(shared, box, run):
     run("import subprocess\nsubprocess.Popen(['sh', '-c', 'sleep 1000 # code-marker; :'])", code=0)
     wait_for(lambda: with_marker("code-marker"))

@@ -11,7 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_HEAD = 64, MAX_BODY = 4096, LAST_READS = 64 };
+enum {
+    MAX_HEAD = 64,
+    MAX_BODY = 4096,
+    MAX_UNREAD = 64 << 10, /* bytes for it that it does not read while it asks for more */
+    FRAMES = 4096,         /* bytes of frames that are taken at once; of a line: ABX__CHUNK */
+    LAST_READS = 64
+};
 
 static void pump(abx__kernel *k);
 
@@ -147,6 +153,15 @@ static void break_off(abx__kernel *k)
     abx__kernel_kill(k);
 }
 
+/* It waits for this: one that goes on without reading does not keep the protocol. */
+static void acknowledge(abx__kernel *k)
+{
+    if (k->to.len > MAX_UNREAD)
+        break_off(k);
+    else
+        abx__kernel_send(k, "__abx_ack", NULL, 0);
+}
+
 static void pass_line(abx__kernel *k)
 {
     size_t n = k->in.len < k->line_left ? k->in.len : k->line_left;
@@ -155,7 +170,7 @@ static void pass_line(abx__kernel *k)
         k->held = true;
     abx_buf_drop(&k->in, n);
     if (k->line_left == 0)
-        abx__kernel_send(k, "__abx_ack", NULL, 0);
+        acknowledge(k);
 }
 
 /* One frame, or as much of it as is there. False: more bytes are needed first. */
@@ -195,7 +210,7 @@ static bool take_frame(abx__kernel *k)
         abx_buf_drop(&k->in, head);
         k->line_left = n;
         if (n == 0)
-            abx__kernel_send(k, "__abx_ack", NULL, 0);
+            acknowledge(k);
         return true;
     }
     ABX_AUTO_FREE char *number = abx_strndup((const char *)k->in.data + head, n < 4 ? n : 4);
@@ -206,7 +221,7 @@ static bool take_frame(abx__kernel *k)
         k->ready = true;
         abx__context_ready(k->context);
     } else if (strcmp(word, "sync") == 0) {
-        abx__kernel_send(k, "__abx_ack", NULL, 0);
+        acknowledge(k);
     } else if (strcmp(word, "done") == 0) {
         abx__context_done(k->context, (int)status);
     }
@@ -218,7 +233,7 @@ static bool read_control(abx__kernel *k)
     abx__end *x = &k->ends[ABX__END_CONTROL];
     if (x->fd < 0)
         return false;
-    ssize_t n = read(x->fd, k->envd->code->chunk, ABX__CHUNK);
+    ssize_t n = read(x->fd, k->envd->code->chunk, k->line_left > 0 ? ABX__CHUNK : FRAMES);
     if (n > 0) {
         ABX_CHECK(abx_buf_add(&k->in, k->envd->code->chunk, (size_t)n) == 0);
         return true;
@@ -253,10 +268,12 @@ static void pump(abx__kernel *k)
         return;
     k->pumping = true;
     k->handles++; /* it may be let go meanwhile */
+    /* The next event brings the rest, so that nobody else waits for one that does not stop; of a dead one all is taken. */
+    int reads = k->reaped ? LAST_READS : 1;
     while (k->context && !k->held) {
         if (take_frame(k))
             continue;
-        if (!k->context || k->held || !read_control(k))
+        if (!k->context || k->held || reads-- == 0 || !read_control(k))
             break;
     }
     k->pumping = false;

@@ -89,7 +89,7 @@ abx_store_change *abx_store_prepare(const char *home, const char *source,
 abx_store_change *abx_store_prepare_link(const char *home, const char *folder,
                                          const abx_store_task *task, abx_error **err);
 /* Put it in place. Killed at any moment, the old one or the new one is there, whole. A key in now.consent that the manifest does not
- * ask for: USAGE. 0, or -1 and *err (then the old one is there). */
+ * ask for: USAGE. 0, or -1 and *err (then the old one is there; after a failed write of the folder itself it may be the new one). */
 int abx_store_commit(abx_store_change *change, abx_error **err);
 /* Ends a change, committed or not, and gives the lock back. NULL allowed. */
 void abx_store_change_free(abx_store_change *change);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/id.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/store_catalog.h"
@@ -263,7 +264,7 @@ static int prepare(abx_store_change *c, const char *source, abx_error **err)
     c->manifest = read_manifest(w->tree_fd, path, err);
     if (!c->manifest || abx_tree_digest(w->tree_fd, &walk, hex, err) < 0)
         return -1;
-    if (trust == ABX_TRUST_CATALOG && strcmp(hex, digest) != 0)
+    if (trust == ABX_TRUST_CATALOG && !abx_equal_secret(hex, 64, digest, 64))
         return abx_fail(err, ABX_ERR_PROVIDER_INTEGRITY,
                         "provider '%s' of the catalog does not have the catalog's digest", source);
     describe(c, trust, path);

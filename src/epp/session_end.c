@@ -132,8 +132,13 @@ static void crashed(abx_epp_session *s)
 
 void epp_settle(abx_epp_session *s)
 {
-    if (s->state >= STATE_ENDING)
+    if (s->state >= STATE_ENDING) {
+        if (s->exited && !s->ended) { /* nothing to wait for */
+            s->force_ms = 0;
+            epp_arm(s, 0);
+        }
         return;
+    }
     if (s->exited) {
         epp_drain(s);
         if (s->paused == 0 && s->state < STATE_ENDING)
@@ -225,6 +230,9 @@ uint64_t epp_end_step(abx_epp_session *s, uint64_t now)
 
 static void free_session(abx_epp_session *s)
 {
+    for (size_t i = 0; i < SLOTS; i++)
+        while (s->slots[i]) /* the goodbye that was not answered */
+            epp_pending_done(s->slots[i]);
     abx_epp_words_clear(&s->words);
     abx_secrets_clear(&s->secrets);
     abx_epp_reader_clear(&s->reader);

@@ -3,7 +3,7 @@
 turn) and a median; the table at the end shows the ratio and what is to be reached.
 
 Usage: bench.py [--quick] [--json FILE] [--users root,user] [ROW...]
-Rows: start size run exec burst memory throughput copy http store (default: all). As root every row that makes sandboxes is
+Rows: start size run exec burst memory throughput copy http store epp (default: all). As root every row that makes sandboxes is
 measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
 ABX_BUILD names the folder with the program (default: build/release)."""
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
-ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "store"]
+ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "store", "epp"]
 NOBODY = 64991  # an ordinary user for whom nothing is prepared
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all",
          "--die-with-parent", "true"]
@@ -247,12 +247,21 @@ def http(table, caller, quick):
     script = HERE / "net.py"
     if not script.exists():
         return
-    words = [sys.executable, str(script), "--json"] + (["--quick"] if quick else [])
+    take_rows(table, "http server", [sys.executable, str(script), "--json"] + (["--quick"] if quick else []))
+
+
+def epp(table, caller, quick):
+    """EPP/1 against bare pipes, by a program of its own."""
+    take_rows(table, "EPP/1", [str(BUILD / "tests/bench/epp_bench")] + (["--quick"] if quick else []))
+
+
+def take_rows(table, what, words):
+    """Run a program that prints one JSON object a row."""
     done = subprocess.run(words, env={**os.environ, "ABX_BUILD": str(BUILD)}, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
-        table.add("http server", "-", "net.py failed", None, None, None, False)
+        table.add(what, "-", f"{words[-1]} failed", None, None, None, False)
         return
     for line in done.stdout.splitlines():
         if line.startswith("{"):
@@ -294,8 +303,8 @@ def store(table, caller, quick):
 
 
 FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "burst": burst, "memory": memory, "throughput": throughput,
-             "copy": copy, "http": http, "store": store}
-ONCE = {"size", "http"}
+             "copy": copy, "http": http, "store": store, "epp": epp}
+ONCE = {"size", "http", "epp"}
 
 
 def main():

@@ -36,10 +36,11 @@ static const char *join(pid_t pid)
 
 static const char *make(pid_t pid)
 {
-    struct {
-        struct tun_filter head;
-        uint8_t addresses[2][6];
-    } filter = {.head = {.count = 2}, .addresses = {{0}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}};
+    union {
+        struct tun_filter head; /* and behind it two addresses */
+        uint8_t room[sizeof(struct tun_filter) + 12];
+    } filter = {.head = {.count = 2}};
+    uint8_t *addresses = filter.room + sizeof(filter.head);
     struct ifreq q = {.ifr_flags = IFF_TAP | IFF_NO_PI};
     const char *failed = join(pid);
     if (failed)
@@ -47,7 +48,8 @@ static const char *make(pid_t pid)
     int fd = open(ABX_UPLINK_TUN, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return ABX_UPLINK_TUN;
-    abx_uplink_mac(filter.addresses[0]);
+    abx_uplink_mac(addresses);
+    memset(addresses + 6, 0xff, 6);
     memcpy(q.ifr_name, ABX_UPLINK_DEVICE, sizeof(ABX_UPLINK_DEVICE));
     if (ioctl(fd, TUNSETIFF, &q) < 0)
         return "its device";

@@ -35,6 +35,7 @@ typedef struct peer {
     uv_tcp_t client;
     abx_call *call;   /* NULL once it has ended */
     bool client_open; /* its handle is not being closed */
+    bool client_gone; /* … and it is closed: only the call is waited for */
     bool reading, paused;
     bool half, shut; /* no more bytes come for it; and all of them and that have been sent */
     uv_shutdown_t shutdown;
@@ -59,6 +60,7 @@ static void on_client_closed(uv_handle_t *handle)
 {
     peer *l = handle->data;
     l->forward->open--;
+    l->client_gone = true;
     if (l->call)
         abx_call_cancel(l->call); /* its end frees */
     else
@@ -194,7 +196,7 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     } else if (err && !f->over && err->id != ABX_ERR_CANCELLED) {
         abx_cli_note(f->cli, "abx: %s", err->message);
     }
-    if (!l->client_open)
+    if (l->client_gone)
         link_free(l);
     else if (err || !l->half || l->shut)
         close_client(l, err != NULL);

@@ -335,7 +335,7 @@ const char *abx_config_get(abx_config *c, const char *key, abx_source *source, c
     where = where ? where : &ignored_where;
     *source = ABX_SOURCE_DEFAULT;
     *where = "default";
-    const abx_setting_row *row = abx_config_row(c, key, ABX_ERR_CONFIG, NULL);
+    const abx_setting_row *row = abx__config_any_row(c, key);
     if (!row)
         return NULL;
     const abx_config_value *flag = abx__config_in_flags(c, key);

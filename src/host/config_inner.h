@@ -72,6 +72,8 @@ char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_er
 /* The installed plugin with this id as its manifest describes it, or NULL. Its files are not compared with the receipt: for names and
  * types of settings only. */
 const abx_config_plugin *abx__config_plugin(abx_config *c, const char *id);
+/* The row of a key for reading: also of one that an installed plugin does not know (any more). Or NULL. */
+const abx_setting_row *abx__config_any_row(abx_config *c, const char *key);
 void abx__config_forget_plugins(abx_config *c);
 /* "true" for 1, yes, on, true; else "false". */
 const char *abx__config_plain_bool(const char *text);

@@ -44,7 +44,7 @@ static void add(list *l, const char *key, bool always)
     abx_source source;
     const char *where;
     const char *value = abx_config_get(l->config, key, &source, &where);
-    const abx_setting_row *row = abx_config_row(l->config, key, ABX_ERR_CONFIG, NULL);
+    const abx_setting_row *row = abx__config_any_row(l->config, key);
     if (!row || (!value && !always) || is_listed(l, key))
         return;
     ABX_AUTO_FREE char *shown = value ? abx_setting_shown(row, value) : NULL;

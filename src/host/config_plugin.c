@@ -113,6 +113,12 @@ const abx_setting_row *abx_config_row(abx_config *c, const char *key, abx_err_id
     return NULL;
 }
 
+const abx_setting_row *abx__config_any_row(abx_config *c, const char *key)
+{
+    const abx_setting_row *row = abx_config_row(c, key, ABX_ERR_CONFIG, NULL);
+    return row ? row : abx_setting_find(key, ABX_ERR_CONFIG, NULL);
+}
+
 /* --- the options of one provider --------------------------------------------------------------------------- */
 
 const char *abx__config_plain_bool(const char *text)

@@ -250,6 +250,13 @@ def test_settings_of_an_installed_plugin(abx):
     assert "missing" not in abx.ok("provider", "info", "--json", "demo").json
     abx.ok("config", "unset", "providers.demo.pin")
     assert abx.ok("provider", "info", "--json", "demo").json["missing"] == ["pin"]
+    plugin(abx, MANIFEST.replace('"size"', '"width"').replace("1.2.3", "1.2.5"))  # what it does not know any more
+    abx.ok("provider", "install", "./demo", "--yes")
+    assert "providers.demo.size" in abx.ok("config", "list").text
+    e = abx("-P", "demo", "--json", "ls", code=2).error
+    assert "unknown key 'providers.demo.size'" in e["message"]
+    abx.ok("config", "unset", "providers.demo.size")
+    assert "size" not in (abx.home / "config.toml").read_text()
 
 
 def test_a_link_whose_folder_is_gone_breaks_nothing(abx):

@@ -23,6 +23,7 @@ typedef struct creation {
     char *holder_provider; /* … and its provider */
     bool holder_same_key;  /* it holds our idempotency key */
     bool holder_reused;    /* it holds our name, which may be reused */
+    bool unfinished;       /* its maker died before it could complete the entry */
     bool resumed;          /* the holder was paused and has been connected to */
     int rounds;
 } creation;
@@ -213,6 +214,36 @@ static bool end_with_holder(creation *k, yyjson_val *info)
     return false;
 }
 
+/* The holder is gone: its entry too, and then once more. k is owned by others, or gone. */
+static void take_its_place(creation *k)
+{
+    abx_ledger *ledger;
+    abx_error *why = NULL;
+    int rc = abx__host_ledger(k->host, &ledger, &why);
+    if (rc == 0)
+        rc = abx_ledger_remove(ledger, k->holder, &why);
+    abx_call *call = k->call;
+    if (rc == 0)
+        rc = try_create(k, &why);
+    if (rc == 0)
+        return;
+    abx_call_fail(call, why);
+    if (rc != -2)
+        free_creation(k);
+}
+
+/* Whatever the answer: one that cannot be ended while it is made ends by itself, since its maker is dead. */
+static void on_unborn_ended(void *data, yyjson_val *result, const abx_error *err)
+{
+    (void)result;
+    (void)err;
+    creation *k = data;
+    if (k->call)
+        take_its_place(k);
+    else
+        free_creation(k);
+}
+
 static void on_holder(void *data, yyjson_val *info, const abx_error *err)
 {
     creation *k = data;
@@ -220,21 +251,19 @@ static void on_holder(void *data, yyjson_val *info, const abx_error *err)
         free_creation(k);
         return;
     }
+    if (err && err->id == ABX_ERR_SANDBOX_NOT_FOUND && k->unfinished) {
+        /* it may have come to life all the same, known to nobody */
+        yyjson_mut_val *root;
+        yyjson_mut_doc *params = abx_mut_new(&root);
+        abx_mut_str(params, root, "sandboxId", k->holder);
+        abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_KILL, params, on_unborn_ended, k);
+        return;
+    }
     if (err && err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
-        abx_ledger *ledger;
-        abx_error *why = NULL;
-        int rc = abx__host_ledger(k->host, &ledger, &why);
-        if (rc == 0)
-            rc = abx_ledger_remove(ledger, k->holder, &why);
-        abx_call *call = k->call;
-        if (rc == 0)
-            rc = try_create(k, &why);
-        if (rc == 0)
-            return;
-        abx_call_fail(call, why);
-        if (rc == -2)
-            return;
-    } else if (err) {
+        take_its_place(k);
+        return;
+    }
+    if (err) {
         abx_call_fail(k->call, abx_error_copy(err));
     } else if (k->holder_same_key || k->holder_reused) {
         if (end_with_holder(k, info))
@@ -264,7 +293,8 @@ static int ask_holder(creation *k, abx_error **err)
     k->holder_same_key = abx_str_eq(idem, e.idempotency_key);
     k->holder_reused = abx_json_bool(asked, "reuse", false) &&
                        abx_str_eq(abx_json_str(asked, "name", NULL), e.name);
-    bool busy = !e.complete && abx__host_creator_lives(&e);
+    k->unfinished = !e.complete;
+    bool busy = k->unfinished && abx__host_creator_lives(&e);
     yyjson_mut_val *root;
     yyjson_mut_doc *params = abx_mut_new(&root);
     abx_mut_str(params, root, "sandboxId", e.id ? e.id : e.key);

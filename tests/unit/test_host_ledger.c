@@ -186,6 +186,20 @@ static void name_of_a_dead_sandbox_is_free_again(void **state)
     host_rig_close(&r);
 }
 
+/* Its maker was killed: nobody knows whether it came to life after the question. */
+static void one_that_may_be_born_yet_is_ended_first(void **state)
+{
+    host_rig r;
+    host_rig_open(&r);
+    add_unfinished(&r, "aaaaaaaaaaaaaaaa", "n", 4194304);
+    ABX_AUTO_FREE char *id = host_make(&r, "{\"name\":\"n\"}");
+    assert_non_null(strstr(rig_fake.log, "sandbox.kill"));
+    abx_ledger_entry e = the_entry(&r);
+    assert_string_equal(e.id, id);
+    abx_ledger_entry_clear(&e);
+    host_rig_close(&r);
+}
+
 static void create_after_a_dead_name_may_fail(void **state)
 {
     host_rig r;
@@ -631,6 +645,7 @@ int main(void)
         cmocka_unit_test(failing_call_forgets_nothing),
         cmocka_unit_test(living_name_is_a_conflict),
         cmocka_unit_test(name_of_a_dead_sandbox_is_free_again),
+        cmocka_unit_test(one_that_may_be_born_yet_is_ended_first),
         cmocka_unit_test(create_after_a_dead_name_may_fail),
         cmocka_unit_test(same_key_gives_the_same_sandbox),
         cmocka_unit_test(same_key_of_a_dead_sandbox_makes_a_new_one),

@@ -3,10 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,6 +25,7 @@
 #include "local/template/store.h"
 #include "local/trash.h"
 
+#define MAKING_S   10   /* a maker writes down what it made some milliseconds after */
 #define TIDY_LOOKS 256u /* sandboxes looked at by one command */
 #define TIDY_MS    3u   /* spent on removing by one command */
 
@@ -90,6 +94,25 @@ bool abx_clear_dead(abx_local *local, const char *id, int folder)
     return abx_trash_move(local, id, name) == 0;
 }
 
+void abx_clear_unborn(int folder)
+{
+    struct stat st;
+    abx_state s;
+    if (fstat(folder, &st) < 0 || time(NULL) - st.st_mtime < MAKING_S)
+        return;
+    pid_t pid = abx_folder_peer(folder);
+    if (pid <= 1)
+        return; /* it does not serve: it ends by itself when its maker is gone */
+    ABX_AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    /* again, now that the process is held: it is that one, and still nobody wrote down what it is */
+    if (pidfd < 0 || abx_folder_peer(folder) != pid)
+        return;
+    if (abx_state_read(folder, &s, NULL) == 1)
+        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    else
+        abx_state_clear(&s);
+}
+
 /* --- gc ---------------------------------------------------------------------------------------------- */
 
 typedef struct sweep {
@@ -122,7 +145,10 @@ static void on_sandbox(void *data, const char *id, int folder, bool alive)
         return;
     }
     ABX_AUTO_STATE state = {0};
-    if (!s->d || abx_state_read(folder, &state, NULL) != 0)
+    int rc = s->d ? abx_state_read(folder, &state, NULL) : -1;
+    if (rc == 1 && !s->dry)
+        abx_clear_unborn(folder);
+    if (rc != 0)
         return;
     s->used = (char **)abx_realloc(s->used, (s->used_count + 1) * sizeof(*s->used));
     s->used[s->used_count++] = abx_strdup(state.skeleton);

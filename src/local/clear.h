@@ -14,5 +14,8 @@ int abx_each_sandbox(abx_local *local, size_t limit,
 /* Move the folder of a sandbox that does not live to the trash, under its lock, so that one that is just being made is
  * not taken. True if it was moved. */
 bool abx_clear_dead(abx_local *local, const char *id, int folder);
+/* A sandbox that serves although nobody ever wrote down what it is: its maker was killed in between. It is ended if its folder is
+ * not so young that the maker may still be at it; a later command clears what it had. */
+void abx_clear_unborn(int folder);
 
 #endif

@@ -35,6 +35,8 @@ static void on_sandbox(void *data, const char *id, int folder, bool alive)
     int rc = abx_state_read(folder, &s, &err); /* 1: it is being made */
     if (rc < 0)
         abx_logf(l->local->log, ABX_LOG_WARN, "sandbox '%s': %s", id, abx_error_text(err));
+    if (rc == 1)
+        abx_clear_unborn(folder);
     if (rc == 0)
         abx_state_add_record(&s, folder);
     if (rc == 0)

@@ -74,7 +74,21 @@ def test_the_name_of_a_killed_create_is_free_again(abx, spawn):
         made = abx("create", "--name", "free")
         assert made.code in (0, 5), repr(made)
         abx.ok("kill", "free")
-    abx.ok("gc")  # one that was killed between its making and its noting lives on without a name
+    nothing_left(abx)
+
+
+@pytest.mark.parametrize("verb", ["ls", "gc"])
+def test_one_that_nobody_wrote_down_is_ended(abx, verb):
+    """As when its maker is killed right before it writes."""
+    a = abx.create("--name", "lost")
+    folder = abx.home / "local/sandboxes" / a
+    (folder / "state.json").unlink()
+    (abx.home / "ledger" / f"{a}.json").unlink()
+    abx.ok(verb)
+    assert len(abx.left()) == 1  # its maker may still be at it
+    os.utime(folder, (1, 1))
+    abx.ok(verb)
+    wait_for(lambda: abx.left() == [])
     nothing_left(abx)
 
 

@@ -8,6 +8,7 @@ import pytest
 TESTS = {
     "python": [[sys.executable, "test_plugin.py"]],
     "node": [["node", "plugin.test.mjs"]],
+    "go": [["make", "-s"], ["go", "test", "."]],
     "c": [["make", "-s", "CFLAGS=-O1 -Wall -Wextra -Werror"], ["./test.sh"]],
 }
 

@@ -1,0 +1,3 @@
+module example.org/provider
+
+go 1.19

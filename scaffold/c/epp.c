@@ -305,10 +305,24 @@ static void cancel(epp_call *call)
         call->on_cancel(call->data);
 }
 
+/* The bytes of a message: in it, or raw behind its line. */
+static uint8_t *read_bytes(const epp_json *params, size_t *n)
+{
+    if (!epp_get(params, "raw"))
+        return epp_bytes(params, n);
+    *n = (size_t)epp_int(params, "raw", 0);
+    uint8_t *bytes = *n <= 1 << 20 ? malloc(*n + 1) : NULL; /* and the newline */
+    if (!bytes || fread(bytes, 1, *n + 1, stdin) != *n + 1)
+        exit(1);
+    return bytes;
+}
+
 /* What names a call by its stream. True when it was taken. */
 static bool take_stream(long long id, const char *method, const epp_json *params)
 {
     bool write = strcmp(method, "stream.write") == 0, end = strcmp(method, "stream.end") == 0, taken = false;
+    size_t n = 0;
+    uint8_t *bytes = write ? read_bytes(params, &n) : NULL;
     pthread_mutex_lock(&lock);
     epp_call *call = calls;
     while (call && call->id != epp_int(params, "stream", -1))
@@ -318,8 +332,9 @@ static bool take_stream(long long id, const char *method, const epp_json *params
         if (!p)
             abort();
         p->request = id;
-        if (write)
-            p->bytes = epp_bytes(params, &p->n);
+        p->bytes = bytes;
+        p->n = n;
+        bytes = NULL;
         while (*last)
             last = &(*last)->next;
         *last = p;
@@ -331,6 +346,7 @@ static bool take_stream(long long id, const char *method, const epp_json *params
     }
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
+    free(bytes);
     return taken;
 }
 

@@ -147,11 +147,15 @@ func (c *Call) Send(method, channel string, data []byte) error {
 		for flow && c.room <= 0 && !c.isCancelled() {
 			change.Wait()
 		}
-		c.room -= int64(n)
-		mu.Unlock()
+		if flow && int64(n) > c.room {
+			n = int(c.room)
+		}
 		if err := c.check(); err != nil {
+			mu.Unlock()
 			return err
 		}
+		c.room -= int64(n)
+		mu.Unlock()
 		members := Object{}
 		if channel != "" {
 			members["channel"] = channel

@@ -41,7 +41,7 @@ export function bytesOf(params) {
 class Call {
   constructor(line, id, method, params) {
     Object.assign(this, { id, method, params, cancelled: false, onCancel: null });
-    Object.assign(this, { line, room: WINDOW, waiting: null, incoming: [] });
+    Object.assign(this, { line, room: WINDOW, changed: null, waiting: null, incoming: [] });
   }
 
   /** An event of this stream, before the answer. */
@@ -51,10 +51,11 @@ class Call {
 
   /** Bytes of this stream; waits while the host does not take them. Throws when the call was cancelled. */
   async sendBytes(method, bytes, members = {}) {
-    for (let at = 0; at < bytes.length; at += CHUNK) {
-      const piece = bytes.subarray(at, at + CHUNK);
+    for (let at = 0; at < bytes.length; ) {
       while (this.line.flow && this.room <= 0 && !this.cancelled) await this.#change();
       this.check();
+      const piece = bytes.subarray(at, at + (this.line.flow ? Math.min(CHUNK, this.room) : CHUNK));
+      at += piece.length;
       this.room -= piece.length;
       await this.notify(method, { ...members, ...asMember(piece) });
     }
@@ -77,12 +78,12 @@ class Call {
   }
 
   #change() {
-    return new Promise((wake) => (this.waiting = wake));
+    return (this.changed ??= new Promise((wake) => (this.waiting = wake)));
   }
 
   wake() {
     this.waiting?.();
-    this.waiting = null;
+    this.waiting = this.changed = null;
   }
 
   cancel() {

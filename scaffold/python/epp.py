@@ -52,12 +52,13 @@ class Call:
 
     def send_bytes(self, method, data, **members):
         """Bytes of this stream; waits while the host does not take them. Raises when the call was cancelled."""
-        for at in range(0, len(data), CHUNK):
-            piece = data[at:at + CHUNK]
+        while data:
             with self._change:
                 while self._line.flow and self._room <= 0 and not self.cancelled:
                     self._change.wait()
                 self.check()
+                size = min(CHUNK, self._room) if self._line.flow else CHUNK
+                piece, data = data[:size], data[size:]
                 self._room -= len(piece)
             self.notify(method, **members, **as_member(piece))
 

@@ -1,5 +1,7 @@
-"""abx provider new: a folder for each language, complete, with a test of its own that passes; names, folders that are there."""
+"""abx provider new: a folder for each language, complete, with a test of its own that passes, and the whole conformance suite;
+names, folders that are there; what a plugin says beside the protocol."""
 
+import os
 import subprocess
 import sys
 
@@ -25,6 +27,51 @@ def test_its_own_test_passes(shared, tmp_path, language):
         subprocess.run(command, cwd=folder, check=True, timeout=100, stdin=subprocess.DEVNULL)
     checked = shared.ok("provider", "validate", folder, "--json").json
     assert checked["valid"] and checked["id"] == "mine-1" and checked["warnings"] == 0
+    # All of it once; an ordinary user differs in what its processes may do.
+    only = [] if os.geteuid() == 0 else ["--only", "process"]
+    report = shared("provider", "test", folder, "--json", *only, timeout=150).json
+    bad = [(c["name"], c.get("why"), c.get("exchange")) for c in report["cases"] if c["outcome"] == "failed"]
+    assert not bad and report["summary"]["passed"] >= (140 if not only else 20), bad
+    assert not [name for name in os.listdir(f"/tmp/abx-mine-1-{os.geteuid()}")]
+
+
+def test_installed_it_is_a_provider_like_any_other(abx, tmp_path):
+    abx.ok("provider", "new", "demo", cwd=tmp_path)
+    abx.ok("provider", "install", "./demo", "--yes", cwd=tmp_path)
+    assert abx.ok("-P", "demo", "run", "--", "echo", "hi").text == "hi\n"
+    box = abx.ok("-P", "demo", "create").text.strip()
+    job = abx.ok("exec", "-d", box, "--", "sh", "-c", "echo kept; exit 3").text.strip()
+    assert abx("wait", box, job, code=3).out == b"" and abx.ok("logs", box, job).text == "kept\n"
+    abx.ok("kill", box)
+    assert abx("info", box, code=3).out == b""
+
+
+def test_a_stray_line_fails_the_test(shared, tmp_path):
+    folder = tmp_path / "loud"
+    shared.ok("provider", "new", "loud", "--dir", folder)
+    plugin = folder / "plugin.py"
+    plugin.write_text("print('banner', flush=True)\n" + plugin.read_text(encoding="utf-8"), encoding="utf-8")
+    assert shared.ok("-P", folder, "run", "--", "echo", "hi").text == "hi\n"
+    r = shared("provider", "test", folder, "--case", "output.none", "--json", code=12)
+    assert r.error["code"] == "E8001" and "banner" in r.error["message"] + r.error.get("hint", "")
+
+
+def test_a_failure_shows_what_went_over(shared, tmp_path):
+    """A plugin with a fault, a secret in its options, and what the report says of both."""
+    folder = tmp_path / "faulty"
+    shared.ok("provider", "new", "faulty", "--dir", folder)
+    manifest = folder / "abx-provider.toml"
+    manifest.write_text(manifest.read_text(encoding="utf-8") + '\n[[options]]\nname = "token"\ntype = "string"\nsecret = true\n',
+                        encoding="utf-8")
+    files = folder / "files.py"
+    text = files.read_text(encoding="utf-8")
+    files.write_text(text.replace('return {"path": text(path), "size": size}', 'return {"path": "hush-hush-4711", "size": 0}'),
+                     encoding="utf-8")
+    r = shared("provider", "test", folder, "--case", "files.write-read", "--json", "-O", "token=env:TOKEN",
+               env={"TOKEN": "hush-hush-4711"}, code=1)
+    case = r.json["cases"][0]
+    assert case["outcome"] == "failed" and case["rule"].startswith("docs/providers/epp.md, fs.write: result ")
+    assert case["exchange"].startswith("> fs.write {") and "hush-hush" not in r.text
 
 
 def test_a_folder_is_named_after_the_provider(shared, tmp_path):

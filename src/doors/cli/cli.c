@@ -236,6 +236,7 @@ int abx_cli_open(abx_cli *cli, abx_error **err)
         .may_fork = !abx_config_holds_secret(cli->_config), /* one command, no threads */
         .self = cli->self,
         .log = &cli->log,
+        .strict = cli->strict,
     };
     const char *id;
     if (abx_host_open(&options, &cli->_host, err) < 0)

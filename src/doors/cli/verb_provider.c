@@ -105,9 +105,14 @@ int abx_verb_provider_test(abx_cli *cli, abx_error **err)
     if (options.lanes == 0)
         options.lanes = 1;
     int rc = abx_suite_check_choice(&suite, &options, err);
-    if (rc == 0)
-        rc = abx_has_flag(cli->args, ABX_FLAG_DRY_RUN) ? list_cases(cli, &suite, &options, err)
-                                                       : run_cases(cli, &suite, &options, err);
+    if (rc == 0 && abx_has_flag(cli->args, ABX_FLAG_DRY_RUN)) {
+        rc = list_cases(cli, &suite, &options, err);
+    } else if (rc == 0) {
+        cli->strict = true;
+        rc = abx_cli_provider_word(cli, options.provider, &options.provider, err);
+        if (rc == 0)
+            rc = run_cases(cli, &suite, &options, err);
+    }
     abx_suite_clear(&suite);
     return rc;
 }

@@ -79,7 +79,8 @@ static void note_result(suite_run *run, size_t index, abx_outcome outcome, char 
     abx_suite_report *report = run->report;
     abx_suite_result *result = &report->results[index];
     result->outcome = outcome;
-    result->why = why;
+    result->why = why ? abx_host_blank(run->place.host, run->place.provider, why) : NULL;
+    free(why);
     result->took_ms = took_ms;
     report->passed += outcome == ABX_PASSED;
     report->failed += outcome == ABX_FAILED;
@@ -116,8 +117,11 @@ static bool turn_lane(suite_run *run, lane *l)
     while (l->trial || next_trial(run, l)) {
         if (!abx_trial_turn(l->trial))
             return true;
-        run->report->results[l->index].exchange = ABX_TAKE(l->trial->exchange);
-        run->report->results[l->index].rule = ABX_TAKE(l->trial->rule);
+        abx_suite_result *result = &run->report->results[l->index];
+        if (l->trial->exchange)
+            result->exchange =
+                abx_host_blank(run->place.host, run->place.provider, l->trial->exchange);
+        result->rule = ABX_TAKE(l->trial->rule);
         note_result(run, l->index, l->trial->outcome, ABX_TAKE(l->trial->why), l->trial->took_ms);
         abx_trial_free(ABX_TAKE(l->trial));
     }

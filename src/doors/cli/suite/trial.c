@@ -69,6 +69,19 @@ bool abx_trial_has(const abx_trial_place *place, const char *name)
     return state && strcmp(state, "unsupported") != 0;
 }
 
+/* True when the provider has an operation of this feature, although not all. */
+static bool has_part(const abx_trial_place *place, const char *feature)
+{
+    for (int op = 0; op < ABX_OP_COUNT; op++) {
+        const abx_op_row *row = abx_op_row_of((abx_op_id)op);
+        const char *state = abx_json_str(place->features, row->method, NULL);
+        if (state && strcmp(state, "unsupported") != 0 &&
+            strcmp(abx_feature_name(row->feature), feature) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The first operation of these steps that the provider lacks, or NULL. */
 static const char *lacking_op(const abx_trial_place *place, yyjson_val *steps)
 {
@@ -97,8 +110,9 @@ const char *abx_trial_lacks(const abx_trial_place *place, const abx_suite_case *
     yyjson_val *need;
     yyjson_arr_foreach(yyjson_obj_get(item->data, "needs"), i, n, need)
     {
-        if (!abx_trial_has(place, yyjson_get_str(need)))
-            return yyjson_get_str(need);
+        const char *name = yyjson_get_str(need);
+        if (!abx_trial_has(place, name) && !has_part(place, name)) /* which part: its steps tell */
+            return name;
     }
     return lacking_op(place, yyjson_obj_get(item->data, "steps"));
 }

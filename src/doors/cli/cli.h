@@ -55,7 +55,8 @@ struct abx_cli {
     char *_home;
     abx_config *_config;
     abx_host *_host;
-    bool strict;   /* a provider is being tested: its small faults are faults, too. Set before the host is opened */
+    bool
+        strict; /* a provider is being tested: its small faults are faults, too. Set before the host is opened */
     char *_folder; /* --provider names a plugin folder; or NULL */
     abx_cli_signal_cb _on_signal;
     void *_on_signal_data;

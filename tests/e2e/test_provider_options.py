@@ -1,9 +1,14 @@
 """Options and keys on their way to a plugin: which source counts, what is refused before anything runs, who sees a secret."""
 
 import json
+import os
+import resource
+import signal
 import sys
 
 import pytest
+
+from harness import ABX, wait_for
 
 PROGRAM = f"""#!{sys.executable}
 import json, os, sys
@@ -20,6 +25,8 @@ for line in sys.stdin:
         with open(os.environ["DEMO_SEEN"], "a") as seen:
             seen.write(json.dumps(given) + "\\n")
         say({{"id": request["id"], "result": {{"protocol": "epp/1", "features": ["list"]}}}})
+    elif request["method"] == "sandbox.list" and os.environ.get("DEMO_SILENT"):
+        pass
     elif request["method"] == "sandbox.list":
         say({{"id": request["id"], "error": {{"code": -32000, "message": "denied for " + given["options"].get("pin", "nobody"),
              "data": {{"code": "E2001"}}}}}} if os.environ.get("DEMO_DENY") else {{"id": request["id"], "result": {{"sandboxes": []}}}})
@@ -37,7 +44,7 @@ version = "1.0.0"
 kind = "exec"
 protocol = "epp/1"
 command = ["./plugin"]
-env = ["DEMO_SEEN", "DEMO_DENY"]
+env = ["DEMO_SEEN", "DEMO_DENY", "DEMO_SILENT"]
 features = ["list"]
 [connection]
 inherit = ["apiKey", "domain"]
@@ -168,6 +175,22 @@ def test_a_secret_in_an_answer_is_blanked(demo):
     for flags in (["-vv"], ["-vv", "--json"], []):
         r = demo.abx(*flags, "ls", code=4, env={"DEMO_DENY": "1", "ABX_LOG": "trace"})
         assert "pin-012345" not in r.errors and "denied for" in r.errors
+
+
+def test_no_core_file_once_a_secret_of_a_plugin_is_loaded(demo):
+    demo.seen.unlink(missing_ok=True)
+    pid = os.fork()
+    if pid == 0:
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+        os.chdir(demo.abx.work)
+        os.dup2(os.open("/dev/null", os.O_RDWR), 2)
+        os.execve(ABX, [ABX, "ls"], demo.abx.environment({"DEMO_SILENT": "1"}))
+    wait_for(lambda: demo.seen.exists() and "options" in demo.seen.read_text())
+    os.kill(pid, signal.SIGSEGV)
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV and not os.WCOREDUMP(status)
+    assert [f for f in os.listdir(demo.abx.work) if f.startswith("core")] == []
 
 
 def test_a_listing_of_all_providers_asks_it(demo):

@@ -106,7 +106,7 @@ static int delete_all_remote(abx_sync *s, const abx_sync_plan *plan, abx_error *
         if (a->kind != ABX_SYNC_DELETE || abx__sync_place(s, a->to) != 1)
             continue;
         count++;
-        abx__sync_names_add(&names, a->entry);
+        abx__sync_names_add(&names, a->entry->path);
     }
     s->done.deleted += count;
     int rc = count > SINGLY ? delete_by_program(s, &names, err) : 1;
@@ -242,7 +242,7 @@ static int pull(abx_sync *s, int root, const char *const *names, size_t count, a
     }
     ABX_AUTO_BUF list = ABX_BUF(SIZE_MAX / 2);
     for (size_t i = 0; i < count; i++)
-        ABX_CHECK(abx_buf_addf(&list, "./%s", names[i]) == 0 && abx_buf_add_byte(&list, 0) == 0);
+        abx__sync_names_add(&list, names[i]);
     wanted w = {names, count};
     abx_stream stream;
     int rc = abx_copy_tar_pack_names(&s->copy, &stream, s->sandbox, s->remote, &list, err);

@@ -139,7 +139,7 @@ int abx__sync_digests(abx_sync *s, abx_error **err)
         const abx_sync_entry *e = &s->lists[0].entries[i];
         if (!is_candidate(e, abx_sync_list_find(&s->lists[1], e->path)))
             continue;
-        abx__sync_names_add(&names, e);
+        abx__sync_names_add(&names, e->path);
     }
     if (names.len == 0)
         return 0;

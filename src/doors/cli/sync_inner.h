@@ -38,8 +38,8 @@ int abx__sync_scan_remote(abx_sync *s, abx_error **err);
 int abx__sync_read_ignore(abx_sync *s, abx_error **err);
 
 /* sync_names.c */
-/* One more path behind the others, as xargs -0 reads it. */
-void abx__sync_names_add(abx_buf *names, const abx_sync_entry *e);
+/* One more path behind the others, as xargs -0 and tar --null read them. */
+void abx__sync_names_add(abx_buf *names, const char *path);
 /* Start `xargs -0 WORDS...` (up to a NULL) in the sandbox's folder, with the names as its input. As abx_stream_open. */
 int abx__sync_names_run(abx_sync *s, const abx_buf *names, const char *const *words,
                         abx_stream *stream, abx_error **err);

@@ -1,10 +1,10 @@
-/* Paths of a list for one program in the sandbox, by xargs: what would be a call for each. */
+/* Paths of a list for one program in the sandbox: what would be a call for each. */
 #include "base/mem.h"
 #include "doors/cli/sync_inner.h"
 
-void abx__sync_names_add(abx_buf *names, const abx_sync_entry *e)
+void abx__sync_names_add(abx_buf *names, const char *path)
 {
-    ABX_CHECK(abx_buf_addf(names, "./%s", e->path) == 0 && abx_buf_add_byte(names, 0) == 0);
+    ABX_CHECK(abx_buf_addf(names, "./%s", path) == 0 && abx_buf_add_byte(names, 0) == 0);
 }
 
 int abx__sync_names_run(abx_sync *s, const abx_buf *names, const char *const *words,

@@ -139,13 +139,17 @@ static void on_fault(abx_epp_session *s, const abx_error *why, void *data)
 static void start_session(exec_provider *p)
 {
     const abx_connection *c = &p->connection;
+    /* the very folder whose digest was checked; a descriptor below 4 would be replaced in the child */
+    int folder_fd = c->plugin->folder_fd;
+    ABX_AUTO_FREE char *folder =
+        folder_fd > 3 ? abx_format("/proc/self/fd/%d", folder_fd) : abx_strdup(c->plugin->folder);
     abx_epp_session_options options = {
         .loop = c->loop,
         .name = c->provider,
         .path = p->command.path,
         .argv = p->command.argv,
         .envp = p->command.envp,
-        .cwd = c->plugin->folder,
+        .cwd = folder,
         .program_fd = c->plugin->program_fd,
         .is_script = p->command.is_script,
         .greeting = yyjson_doc_get_root(p->greeting),

@@ -15,7 +15,7 @@
 
 typedef struct reading {
     abx_sink sink;
-    char *path;
+    const char *path;
     int fd;
     ino_t inode;
 } reading;
@@ -83,9 +83,13 @@ int abx_verb_provider_log(abx_cli *cli, abx_error **err)
     }
     if (abx_cli_open(cli, err) < 0)
         return -1;
+    ABX_AUTO_FREE char *path = abx_plugin_log_path(cli->_home, id, 0);
+    if (access(path, F_OK) < 0 && !abx_host_has_provider(cli->_host, id))
+        return abx_fail(err, ABX_ERR_PROVIDER_NOT_FOUND,
+                        "there is no provider '%s', and no log of one", id);
     bool follows = abx_has_flag(cli->args, ABX_FLAG_FOLLOW);
     ABX_AUTO_FREE char *older = abx_plugin_log_path(cli->_home, id, 1);
-    reading r = {.path = abx_plugin_log_path(cli->_home, id, 0), .fd = -1};
+    reading r = {.path = path, .fd = -1};
     abx_sink_open(&r.sink, cli, STDOUT_FILENO);
     int rc = show_older(&r, older, err);
     if (rc == 0) {
@@ -94,6 +98,5 @@ int abx_verb_provider_log(abx_cli *cli, abx_error **err)
     }
     abx_sink_close(&r.sink);
     abx_close_fd(&r.fd);
-    free(r.path);
     return rc;
 }

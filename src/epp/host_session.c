@@ -400,8 +400,9 @@ static void say_hello(abx_epp_session *s, const abx_epp_session_options *o)
     abx_mut_str(d, params, "hostVersion", o->host_version ? o->host_version : "0");
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(o->greeting, i, n, key, value)
-        abx_mut_val(d, params, yyjson_get_str(key), value);
+    if (o->greeting)
+        yyjson_obj_foreach(o->greeting, i, n, key, value)
+            abx_mut_val(d, params, yyjson_get_str(key), value);
     abx_mut_int(d, params, "callTimeoutMs", (int64_t)s->call_ms);
     abx_mut_bool(d, params, "raw", true);
     abx_mut_bool(d, params, "flow", true);

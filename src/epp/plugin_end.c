@@ -96,7 +96,9 @@ void abx_epp_event_send(abx_epp_request *r, const char *type, yyjson_mut_doc *do
     abx_mut_str(d, params, key ? key : "kind", key ? value : NULL);
     size_t i, n;
     yyjson_mut_val *name, *member;
-    yyjson_mut_obj_foreach(doc ? yyjson_mut_doc_get_root(doc) : NULL, i, n, name, member)
+    if (!doc)
+        doc = abx_mut_new(NULL);
+    yyjson_mut_obj_foreach(yyjson_mut_doc_get_root(doc), i, n, name, member)
     {
         const char *word = yyjson_mut_get_str(name);
         abx_mut_put(d, params, strcmp(word, "stream") == 0 ? "channel" : word,

@@ -30,6 +30,21 @@ static const char *type_of(unsigned mode)
     }
 }
 
+/* Without "." and empty parts; ".." stays, which only the sandbox's links can resolve. */
+static char *plain_path(const char *path)
+{
+    abx_buf out = ABX_BUF(ANSWER_MAX);
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        bool skip = n == 0 || (n == 1 && *path == '.');
+        if (!skip && (abx_buf_add_byte(&out, '/') < 0 || abx_buf_add(&out, path, n) < 0))
+            break;
+        path += n + (path[n] == '/');
+    }
+    ABX_CHECK(out.len > 0 || abx_buf_add_byte(&out, '/') == 0);
+    return abx_buf_take(&out);
+}
+
 /* "MODE SIZE SECONDS OWNER GROUP\nPATH\0TARGET" as a file object; NULL when it is not that. */
 static yyjson_mut_doc *read_answer(const abx_buf *output)
 {
@@ -44,10 +59,11 @@ static yyjson_mut_doc *read_answer(const abx_buf *output)
             5 ||
         (size_t)used != line || seconds < -SECONDS_MAX || seconds > SECONDS_MAX)
         return NULL;
-    const char *path = text + line + 1;
-    const char *target = memchr(path, 0, output->len - line - 1);
-    if (!target || *path != '/')
+    const char *answer = text + line + 1;
+    const char *target = memchr(answer, 0, output->len - line - 1);
+    if (!target || *answer != '/')
         return NULL;
+    ABX_AUTO_FREE char *path = plain_path(answer);
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
     char when[ABX_RFC3339_SIZE];

@@ -1,5 +1,5 @@
-/* fs.watch by listing: the folder is listed again and again and compared with what it held before. A file that was
- * renamed is removed and created; what came and went between two looks was never there. */
+/* fs.watch by listing: the folder is listed again and again and compared with what it held before. What came and went
+ * between two looks was never there; a name that is gone while the same file came under another was renamed. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,7 +8,8 @@
 
 #define PAUSE_MS  500 /* between two looks; four times as long as a look takes, if that is more */
 #define PAUSE_MAX 10000
-#define DEPTH     64 /* levels of a recursive watch */
+#define DEPTH     64                    /* levels of a recursive watch */
+#define PAIRS_MAX ((size_t)1000 * 1000) /* more are not compared to find what was renamed */
 
 typedef struct watch {
     abx__emulation e;
@@ -88,19 +89,72 @@ static void compare_file(watch *w, yyjson_val *was, yyjson_val *is, size_t folde
         tell(w, "chmod", path, folder);
 }
 
+typedef struct names {
+    yyjson_val **files;
+    size_t count;
+} names;
+
+static void add(names *n, yyjson_val *file)
+{
+    n->files[n->count++] = file;
+}
+
+/* Is it the same file under another name, as far as a listing can tell? */
+static bool is_same(yyjson_val *was, yyjson_val *is)
+{
+    static const char *const members[] = {"type", "size", "modifiedAt", "mode", "owner", "group"};
+    for (size_t i = 0; i < ABX_COUNT(members); i++)
+        if (differs(was, is, members[i]))
+            return false;
+    return true;
+}
+
+static void tell_created(watch *w, yyjson_val *file, size_t folder)
+{
+    const char *path = abx_json_str(file, "path", "");
+    tell(w, "create", path, folder);
+    if (abx_json_int(file, "size", 0) > 0 && abx_str_eq(abx_json_str(file, "type", NULL), "file"))
+        tell(w, "write", path, folder);
+}
+
+static void tell_names(watch *w, const names *gone, names *came, size_t folder)
+{
+    bool pair = gone->count > 0 && came->count <= PAIRS_MAX / gone->count;
+    for (size_t i = 0; i < gone->count; i++) {
+        const char *old = abx_json_str(gone->files[i], "path", "");
+        size_t k = 0;
+        while (pair && k < came->count &&
+               !(came->files[k] && is_same(gone->files[i], came->files[k])))
+            k++;
+        if (!pair || k == came->count) {
+            tell(w, "remove", old, folder);
+            continue;
+        }
+        tell(w, "rename", old, folder);
+        tell(w, "create", abx_json_str(came->files[k], "path", ""), folder);
+        came->files[k] = NULL;
+    }
+    for (size_t i = 0; i < came->count; i++)
+        if (came->files[i])
+            tell_created(w, came->files[i], folder);
+}
+
 /* Both lists are sorted by path. */
 static void compare(watch *w, yyjson_val *was, yyjson_val *is)
 {
     size_t folder = folder_length(yyjson_arr_size(is) ? is : was);
+    names gone = {abx_alloc_array(yyjson_arr_size(was) + 1, sizeof(yyjson_val *)), 0};
+    names came = {abx_alloc_array(yyjson_arr_size(is) + 1, sizeof(yyjson_val *)), 0};
     yyjson_arr_iter a = yyjson_arr_iter_with(was), b = yyjson_arr_iter_with(is);
     yyjson_val *old = yyjson_arr_iter_next(&a), *now = yyjson_arr_iter_next(&b);
     while (old || now) {
-        const char *old_path = abx_json_str(old, "path", ""), *path = abx_json_str(now, "path", "");
-        int order = !old ? 1 : !now ? -1 : strcmp(old_path, path);
+        int order = !old   ? 1
+                    : !now ? -1
+                           : strcmp(abx_json_str(old, "path", ""), abx_json_str(now, "path", ""));
         if (order < 0)
-            tell(w, "remove", old_path, folder);
+            add(&gone, old);
         else if (order > 0)
-            tell(w, "create", path, folder);
+            add(&came, now);
         else
             compare_file(w, old, now, folder);
         if (order <= 0)
@@ -108,6 +162,9 @@ static void compare(watch *w, yyjson_val *was, yyjson_val *is)
         if (order >= 0)
             now = yyjson_arr_iter_next(&b);
     }
+    tell_names(w, &gone, &came, folder);
+    free(gone.files);
+    free(came.files);
 }
 
 static void on_look(abx__emulation *e, yyjson_val *result, const abx_buf *output)

@@ -157,7 +157,7 @@ static void stat_runs_a_command(void **state)
 {
     host_rig r;
     open_rig(&r, "{\"process\":\"native\",\"fs.read\":\"native\"}");
-    static const char text[] = "a1ff 5 1767225600 root wheel\n/tmp/a b\0there";
+    static const char text[] = "a1ff 5 1767225600 root wheel\n//tmp/./a b\0there";
     play.stat = text;
     play.stat_len = sizeof text - 1;
     assert_int_equal(call(&r, ABX_OP_FS_STAT, "\"path\":\"/tmp/a b\",\"user\":\"u\""), OK);
@@ -243,7 +243,7 @@ static void on_change(abx_call *c, const char *type, yyjson_val *event, void *da
     size_t n = strlen(play.events);
     snprintf(play.events + n, sizeof play.events - n, "%s %s %s\n", type,
              abx_json_str(event, "kind", ""), abx_json_str(event, "name", ""));
-    if (strstr(play.events, "last"))
+    if (strstr(play.events, "write last"))
         abx_call_cancel(c);
 }
 
@@ -255,11 +255,13 @@ static void watch_compares_lists(void **state)
     play.lists[0] = "{\"files\":[{\"path\":\"/w/a\",\"type\":\"file\",\"size\":1,\"mode\":420},"
                     "{\"path\":\"/w/b\",\"type\":\"file\",\"size\":1},"
                     "{\"path\":\"/w/d\",\"type\":\"dir\",\"size\":1},"
-                    "{\"path\":\"/w/d/x\",\"type\":\"file\",\"size\":1}]}";
+                    "{\"path\":\"/w/d/x\",\"type\":\"file\",\"size\":1},"
+                    "{\"path\":\"/w/e\",\"type\":\"file\",\"size\":7}]}";
     play.lists[1] = "{\"files\":[{\"path\":\"/w/a\",\"type\":\"file\",\"size\":1,\"mode\":384},"
                     "{\"path\":\"/w/d\",\"type\":\"dir\",\"size\":2},"
                     "{\"path\":\"/w/d/x\",\"type\":\"file\",\"size\":9},"
-                    "{\"path\":\"/w/last\",\"type\":\"file\",\"size\":1}]}";
+                    "{\"path\":\"/w/f\",\"type\":\"file\",\"size\":7},"
+                    "{\"path\":\"/w/last\",\"type\":\"file\",\"size\":3}]}";
     static const char params[] =
         "{\"sandboxId\":\"aaaabbbbcccc1111\",\"path\":\"/w\",\"recursive\":true}";
     abx_call *c = abx_call_new(
@@ -268,8 +270,10 @@ static void watch_compares_lists(void **state)
     assert_int_equal(abx_host_start(r.host, c, NULL), 0);
     uv_run(&r.loop, UV_RUN_DEFAULT);
     assert_int_equal(r.end_id, ABX_ERR_CANCELLED);
-    assert_string_equal(play.events, "started  \nchange chmod a\nchange remove b\n"
-                                     "change write d/x\nchange create last\n");
+    assert_string_equal(play.events,
+                        "started  \nchange chmod a\n"
+                        "change write d/x\nchange remove b\nchange rename e\nchange create f\n"
+                        "change create last\nchange write last\n");
     SEEN("\"depth\":64");
     close_rig(&r);
 }

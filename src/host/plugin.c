@@ -134,7 +134,7 @@ static int open_file(const lookup *l, const char *path, bool program)
     struct stat st;
     if (fd < 0) {
         add_file(l, path, false,
-                 errno == ENOENT  ? "there is no such file in the folder"
+                 errno == ENOENT  ? "there is no such file in the folder (is it built yet?)"
                  : errno == EXDEV ? "it leaves the folder"
                                   : strerror(errno));
         return -1;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 /* Deepest nesting in the text, strings left out; the reader itself does not limit it. */
 static bool too_deep(const char *p, size_t n)
@@ -12,7 +13,10 @@ static bool too_deep(const char *p, size_t n)
     for (size_t i = 0; i < n; i++) {
         char c = p[i];
         if (in_string) {
-            if (c == '\\')
+            size_t plain = abx_json_plain(p + i, n - i);
+            if (plain > 0)
+                i += plain - 1;
+            else if (c == '\\')
                 i++;
             else if (c == '"')
                 in_string = false;

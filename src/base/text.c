@@ -48,11 +48,45 @@ static int utf8_step(const uint8_t *p, size_t left)
     return n;
 }
 
+#define EACH_BYTE(value) (0x0101010101010101ULL * (uint64_t)(value))
+
+static uint64_t eight(const uint8_t *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+/* Not 0 when a byte of the word is 0. */
+static uint64_t has_zero(uint64_t word)
+{
+    return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
+}
+
+size_t abx_json_plain(const void *data, size_t n)
+{
+    const uint8_t *p = data;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w = eight(p + i);
+        uint64_t control = (w - EACH_BYTE(0x20)) & ~w & EACH_BYTE(0x80);
+        if (control | has_zero(w ^ EACH_BYTE('"')) | has_zero(w ^ EACH_BYTE('\\')))
+            break;
+    }
+    while (i < n && p[i] >= 0x20 && p[i] != '"' && p[i] != '\\')
+        i++;
+    return i;
+}
+
 bool abx_utf8_valid(const void *data, size_t n)
 {
     const uint8_t *p = data;
     size_t i = 0;
     while (i < n) {
+        while (i + 8 <= n && !(eight(p + i) & EACH_BYTE(0x80)))
+            i += 8;
+        if (i == n)
+            return true;
         int step = utf8_step(p + i, n - i);
         if (step <= 0)
             return false;

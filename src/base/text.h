@@ -14,6 +14,8 @@ bool abx_has_prefix(const char *s, const char *prefix);
 bool abx_has_suffix(const char *s, const char *suffix);
 /* True if all n bytes are well-formed UTF-8 (no surrogates, no overlong forms). */
 bool abx_utf8_valid(const void *data, size_t n);
+/* How many bytes at the head of data a JSON string holds as they are: no '"', no '\\', no control character. */
+size_t abx_json_plain(const void *data, size_t n);
 /* Length of the longest head of data that does not end inside a UTF-8 character; what lies behind it
  * (at most 3 bytes) may become a character with more bytes. */
 size_t abx_utf8_whole(const void *data, size_t n);

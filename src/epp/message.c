@@ -38,11 +38,13 @@ static void put_text(abx_buf *out, const uint8_t *bytes, size_t n)
     uint8_t *to = at;
     *to++ = '"';
     for (size_t i = 0; i < n; i++) {
+        size_t plain = abx_json_plain(bytes + i, n - i);
+        memcpy(to, bytes + i, plain);
+        to += plain;
+        i += plain;
+        if (i == n)
+            break;
         uint8_t c = bytes[i];
-        if (c >= 0x20 && c != '"' && c != '\\') {
-            *to++ = c;
-            continue;
-        }
         *to++ = '\\';
         if (c == '"' || c == '\\') {
             *to++ = c;

@@ -317,9 +317,40 @@ static void thousandths_are_read(void **state)
     assert_int_equal(n, 12345);
 }
 
+/* Eight bytes at a time or one by one: the same. */
+static void plain_runs_end_at_the_first_other_byte(void **state)
+{
+    (void)state;
+    static const char others[] = "\"\\\n\x1f";
+    for (size_t n = 0; n < 40; n++) {
+        for (size_t at = 0; at <= n; at++) {
+            char text[40];
+            for (size_t i = 0; i < n; i++)
+                text[i] = (char)(i % 3 ? 'a' : 0xc3);  /* not ASCII is plain */
+            for (size_t k = 0; at < n && k < 5; k++) { /* the last one is the NUL */
+                text[at] = others[k];
+                assert_int_equal(abx_json_plain(text, n), at);
+            }
+            if (at == n)
+                assert_int_equal(abx_json_plain(text, n), n);
+        }
+    }
+    for (size_t n = 0; n < 40; n++) {
+        char text[40];
+        memset(text, 'a', sizeof text);
+        assert_true(abx_utf8_valid(text, n));
+        for (size_t at = 0; at < n; at++) {
+            text[at] = (char)0x80;
+            assert_false(abx_utf8_valid(text, n));
+            text[at] = 'a';
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_runs_end_at_the_first_other_byte),
         cmocka_unit_test(well_formed_utf8_is_told_from_broken),
         cmocka_unit_test(each_truncation_of_a_text_ends_before_the_cut_character),
         cmocka_unit_test(every_code_point_is_valid_and_its_truncations_are_held_back),

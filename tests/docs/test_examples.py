@@ -1,5 +1,6 @@
 """Every example in the documentation runs: each ```sh block of a page, in its order, in one shell, with a home
-and a working directory of its own. `# prints: TEXT` says that the block's output holds TEXT. A block of lines that
+and a working directory of its own. `# prints: TEXT` says that the block's output holds TEXT; `<!-- file: NAME -->` above a
+block of another language makes it a file that lies there for the next ```sh block. A block of lines that
 begin with `scripts/` is not run (it would run this suite): its programs must exist and be executable."""
 
 import os
@@ -14,8 +15,19 @@ BUILD = Path(os.environ.get("ABX_BUILD", ROOT / "build" / "release"))
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
 
 
+FENCE = r"^(?:<!-- file: (\S+) -->\n)?```(\w*)\n(.*?)^```"
+
+
 def blocks(page):
-    return re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    """The sh blocks; what stands before one as the text of a file is written first."""
+    found, files = [], []
+    for name, language, text in re.findall(FENCE, page.read_text(encoding="utf-8"), re.S | re.M):
+        if name:
+            files.append(f"mkdir -p $(dirname {name})\ncat > {name} << 'END_OF_FILE'\n{text}END_OF_FILE\n")
+        elif language == "sh":
+            found.append("".join(files) + text)
+            files = []
+    return found
 
 
 EXAMPLES = [(page, n, block) for page in PAGES for n, block in enumerate(blocks(page), 1)]

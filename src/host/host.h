@@ -25,6 +25,8 @@ typedef struct abx_host_options {
     const char *self;                   /* command line that starts this program again, or NULL */
     const abx_log *log;
     bool strict; /* see abx_connection */
+    /* A provider is being opened with secrets: they are in this process's memory now. NULL allowed. */
+    void (*on_secret)(void);
 } abx_host_options;
 
 int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **err);

@@ -31,6 +31,7 @@ struct abx_host {
     abx_config *config;
     const abx_adapter *const *adapters;
     bool may_fork, strict;
+    void (*on_secret)(void);
     abx_used_folder *folders;
     char *self;
     const abx_log *log;

@@ -110,6 +110,8 @@ static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_pr
     if (!p->options || read_keys(host, p, err) < 0)
         return -1;
     collect_secrets(p);
+    if (p->secrets[0] && host->on_secret)
+        host->on_secret();
     abx_connection connection = {
         .loop = host->loop,
         .provider = p->id,

@@ -240,6 +240,25 @@ def test_secrets_stay_where_they_belong(home, tmp_path, fault):
     assert not list(PLUGIN.glob("core*"))
 
 
+def test_the_memory_of_abx_is_closed_once_it_holds_a_secret(home):
+    """No core file, and nobody of the same user looks into it."""
+    abx = Path(os.environ["ABX_BUILD"]) / "abx"
+    p = subprocess.Popen([abx, "-P", PLUGIN, "run", "--", "sh", "-c", "echo up; sleep 60"],
+                         env=environment(home, HOSTILE_SECRET="sesame-4711"), stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert p.stdout.readline() == "up\n"
+        assert os.stat(f"/proc/{p.pid}/environ").st_uid == 0
+        if os.geteuid() != 0:
+            with pytest.raises(PermissionError):
+                open(f"/proc/{p.pid}/environ").read()
+    finally:
+        p.terminate()
+        p.terminate()
+        p.wait(30)
+        p.stdout.close()
+
+
 def test_raw_call_and_log(home):
     run(home, "-P", PLUGIN, "create", "--name", "box")
     done = run(home, "-P", PLUGIN, "provider", "call", str(PLUGIN), "process.start",

@@ -235,6 +235,7 @@ int abx_cli_open(abx_cli *cli, abx_error **err)
         .adapters = cli->adapters,
         .may_fork = !abx_config_holds_secret(cli->_config), /* one command, no threads */
         .self = cli->self,
+        .on_secret = abx_guard_memory,
         .log = &cli->log,
         .strict = cli->strict,
     };

@@ -21,6 +21,8 @@ FAULTS = {
     "silence": ("E5001", "does not answer process.start within 2s"),
     "long line": ("E8001", "longer than 8388608"),
     "unknown id": ("E8001", "never made"),
+    "second answer": ("E8001", "a second answer to request 1"),
+    "event of an ended call": ("E8001", "has ended"),
     "wrong types": ("E8001", "'exitCode' must be"),
     "wrong event": ("E8001", "process.output"),
     "wrong channel": ("E8001", "'channel' is wrong"),

@@ -177,12 +177,25 @@ remove_user() {
     user=
 }
 
+# What a fuzz target said in its turn; its code.
+fuzz_outcome() {
+    cat "$results/$1.log"
+    return "$(cat "$results/$1.code")"
+}
+
+# As many targets at once as there are processors: each is one thread.
 fuzz() {
-    local target name
+    local target name names=()
     for target in build/fuzz/tests/fuzz/fuzz_*; do
         [[ -x $target && ! -d $target ]] || continue
-        name=${target##*/}
-        check "$name, $fuzz_seconds s" scripts/fuzz.sh "$fuzz_seconds" "$name"
+        names+=("${target##*/}")
+    done
+    # shellcheck disable=SC2016 # the inner shell expands it
+    printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} sh -c \
+        'scripts/fuzz.sh "$1" "$2" >"$3/$2.log" 2>&1 </dev/null; echo $? >"$3/$2.code"' \
+        sh "$fuzz_seconds" {} "$results"
+    for name in "${names[@]}"; do
+        check "$name, $fuzz_seconds s" fuzz_outcome "$name"
     done
 }
 

@@ -12,6 +12,10 @@ import harness  # noqa: E402
 from harness import ABX, Abx, Terminal  # noqa: E402
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "once: nothing in it depends on who calls; one of two runs is enough")
+
+
 def pytest_sessionstart(session):
     if not os.access(ABX, os.X_OK):
         pytest.exit(f"no program at {ABX}: build it with 'cmake --preset release && "

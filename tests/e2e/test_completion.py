@@ -10,6 +10,8 @@ from harness import ABX
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def env(shared, box):
@@ -103,7 +105,7 @@ def test_every_verb_and_flag_of_the_schema_is_offered(shared, box):
     (["run", "-P", "lo"], ["local"]),
     (["run", "--env-file", ""], [":files"]),
     (["help", "--man", ""], [":folders"]),
-    (["provider", "test", "loc"], ["local"]),
+    (["provider", "test", "loc"], ["local", ":folders"]),
     (["sync", "shared"], ["shared-box:", ":folders"]),
     (["sync", "folder", "shared"], ["shared-box:", ":folders"]),
     (["template", "add", "x", ""], [":files"]),

@@ -73,6 +73,8 @@ VERBS = {
 }
 WORDS = [(verb, word) for verb, aliases in VERBS.items() for word in [verb, *aliases]]
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def schema(shared):

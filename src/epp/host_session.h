@@ -55,8 +55,8 @@ abx_epp_session *abx_epp_session_open(const abx_epp_session_options *options);
 int abx_epp_session_start(abx_epp_session *s, abx_call *call, abx_error **err);
 /* Whether both sides agreed to flow. */
 bool abx_epp_session_has_flow(const abx_epp_session *s);
-/* End it: calls that run fail, the child is asked to end, then made to. cb once, later, when all is gone; neither on_ready nor
- * on_fault comes after this call. */
+/* End it: calls that run fail, the child is asked to end, then made to. Where the child does not answer (on_fault) calls that still
+ * run are left to their own end first. cb once, later, when all is gone; neither on_ready nor on_fault comes after this call. */
 void abx_epp_session_close(abx_epp_session *s, void (*cb)(void *data), void *data);
 
 #endif

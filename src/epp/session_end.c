@@ -290,7 +290,12 @@ void abx_epp_session_close(abx_epp_session *s, void (*cb)(void *data), void *dat
     s->close_data = data;
     s->greeted = s->faulted = true;
     session_state state = s->state;
-    if (state <= STATE_RETIRED) {
+    if (state ==
+        STATE_RETIRED) { /* its calls end first, by themselves; the last one ends the child */
+        epp_check_retired(s);
+        return;
+    }
+    if (state < STATE_RETIRED) {
         abx_error *why = abx_error_new(ABX_ERR_CANCELLED, "provider '%s' was closed", s->name);
         s->state = STATE_ENDING;
         fail_all(s, why);

@@ -78,7 +78,7 @@ size_is_small() {
 checks() {
     local f
     check "formatting (scripts/format.sh)" scripts/format.sh --check
-    check "shell scripts (shellcheck)" shellcheck -x scripts/*.sh .ci/run
+    check "shell scripts (shellcheck)" shellcheck -x -P SCRIPTDIR scripts/*.sh scaffold/bash/*.sh .ci/run
     check "size of the program" size_is_small
     for f in tests/checks/*.sh tests/checks/*.py; do
         [[ -f $f ]] || continue

@@ -2,7 +2,7 @@
 # process.start: a process of this machine, in the folder of a sandbox.
 #
 # Each call has a folder RUN/ID with three pipes: out and err are those of the process, and what the call's shell waits for
-# comes as a line in ctl ("pid N", "end STATUS", "cancel"). Two more shells pass the output on as it comes. The process
+# comes as a line in ctl ("pid N;", "end STATUS;", "cancel;"). Two more shells pass the output on as it comes. The process
 # leads a session of its own; marks in its environment find all that it started.
 
 RUN=$ROOT/.run-$$ # this program's own; no sandbox has such a name
@@ -34,7 +34,7 @@ ON_CANCEL() {
 
 # A line for the shell of a call. Opened to read and write, a pipe never blocks; when it is gone nothing is made.
 poke() {
-    { printf '%s\n' "$2" 1<>"$1/ctl"; } 2>/dev/null || :
+    { printf '%s;\n' "$2" 1<>"$1/ctl"; } 2>/dev/null || :
 }
 
 ON_END() {
@@ -59,7 +59,7 @@ ON_END() {
 
 # What becomes the process: says its number, closes all that is not its own, sets the signals to what they are by default.
 # shellcheck disable=SC2016 # it is another shell that reads it
-BECOME='dir=$1 cwd=$2; shift 2; exec 2>"$dir/err"; printf "pid %s\n" $$ 1<>"$dir/ctl"
+BECOME='dir=$1 cwd=$2; shift 2; exec 2>"$dir/err"; printf "pid %s;\n" $$ 1<>"$dir/ctl"
 for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3)) || exec {fd}>&-; done
 exec env -i --default-signal -C "$cwd" -- "$@"'
 
@@ -194,19 +194,27 @@ start_process() {
 
 # Waits for the end of the process and tells it.
 follow() {
-    local dir=$1 what value pid='' ended='' cancelled='' timed_out='' deadline=0 left
-    local -a wait_for
+    local dir=$1 what value pid='' ended='' cancelled='' timed_out='' deadline=0 left line='' part
     now_ms
     (($2 == 0)) || deadline=$((REPLY + $2))
     while [[ -z $ended ]]; do
-        wait_for=()
+        left=1000
         if ((deadline > 0)) && [[ -z $timed_out ]]; then
             now_ms
-            left=$((deadline > REPLY ? deadline - REPLY : 1))
-            printf -v left '%d.%03d' $((left / 1000)) $((left % 1000))
-            wait_for=(-t "$left")
+            left=$((deadline > REPLY + 1000 ? 1000 : deadline > REPLY ? deadline - REPLY : 1))
         fi
-        read -r "${wait_for[@]}" -u "$CTL" what value || what=limit
+        printf -v left '%d.%03d' $((left / 1000)) $((left % 1000))
+        # When the time is over in the middle of a line, the rest comes with the next 'read'.
+        IFS= read -r -t "$left" -u "$CTL" part || :
+        line+=$part what='' value=''
+        if [[ $line == *';' ]]; then
+            IFS='; ' read -r what value <<<"$line"
+            line=''
+        elif [[ ! -d /proc/$$ ]]; then
+            what=cancel # the program itself was killed: what it ran ends, too
+        elif ((deadline > 0)) && now_ms && ((REPLY >= deadline)); then
+            what=limit
+        fi
         case $what in
         pid)
             pid=$value

@@ -9,15 +9,6 @@
 #include "host/providers.h"
 #include "host/store.h"
 
-static const abx_adapter *builtin_adapter(const abx_host *host, const char *id)
-{
-    for (const abx_adapter *const *a = host->adapters; *a; a++)
-        for (const char *const *known = (*a)->builtin_ids; known && *known; known++)
-            if (strcmp(*known, id) == 0)
-                return *a;
-    return NULL;
-}
-
 static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest *m, abx_error **err)
 {
     for (const abx_adapter *const *a = host->adapters; *a; a++)
@@ -58,7 +49,8 @@ int abx_host_use_folder(abx_host *host, const char *folder, const char **id, abx
 
 bool abx_host_has_provider(abx_host *host, const char *id)
 {
-    return builtin_adapter(host, id) || find_folder(host, id) || abx_store_has(host->home, id);
+    const abx_providers known = {.home = host->home, .adapters = host->adapters};
+    return find_folder(host, id) || abx_providers_has(&known, id);
 }
 
 static int fail_unknown(abx_host *host, const char *id, abx_error **err)
@@ -148,7 +140,7 @@ void abx__host_free_provider(abx_open_provider *p)
 /* Which adapter serves an id; a plugin is loaded into p. NULL and *err. */
 static const abx_adapter *find_adapter(abx_host *host, abx_open_provider *p, abx_error **err)
 {
-    const abx_adapter *builtin = builtin_adapter(host, p->id);
+    const abx_adapter *builtin = abx_builtin_adapter(host->adapters, p->id);
     if (builtin)
         return builtin;
     abx_used_folder *folder = find_folder(host, p->id);

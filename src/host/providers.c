@@ -15,9 +15,9 @@
 
 /* --- which there are -------------------------------------------------------------------------------------- */
 
-static const abx_adapter *builtin(const abx_providers *p, const char *id)
+const abx_adapter *abx_builtin_adapter(const abx_adapter *const *adapters, const char *id)
 {
-    for (const abx_adapter *const *a = p->adapters; a && *a; a++)
+    for (const abx_adapter *const *a = adapters; a && *a; a++)
         for (const char *const *known = (*a)->builtin_ids; known && *known; known++)
             if (strcmp(*known, id) == 0)
                 return *a;
@@ -26,14 +26,14 @@ static const abx_adapter *builtin(const abx_providers *p, const char *id)
 
 bool abx_providers_is_builtin(const abx_providers *p, const char *id)
 {
-    return builtin(p, id) != NULL;
+    return abx_builtin_adapter(p->adapters, id) != NULL;
 }
 
 static yyjson_mut_val *builtin_row(const abx_providers *p, yyjson_mut_doc *d, const char *id)
 {
     yyjson_mut_val *o = yyjson_mut_obj(d);
     abx_mut_str(d, o, "id", id);
-    abx_mut_str(d, o, "name", builtin(p, id)->title);
+    abx_mut_str(d, o, "name", abx_builtin_adapter(p->adapters, id)->title);
     abx_mut_str(d, o, "version", p->version);
     abx_mut_str(d, o, "kind", "builtin");
     abx_mut_str(d, o, "trust", "builtin");
@@ -119,8 +119,7 @@ yyjson_mut_doc *abx_providers_list(const abx_providers *p, abx_error **err)
 
 bool abx_providers_has(const abx_providers *p, const char *id)
 {
-    return abx_providers_is_builtin(p, id) ||
-           (p->home && abx_is_name(id) && abx_store_has(p->home, id));
+    return abx_providers_is_builtin(p, id) || (p->home && abx_store_has(p->home, id));
 }
 
 /* --- manifests --------------------------------------------------------------------------------------------- */
@@ -325,7 +324,7 @@ yyjson_mut_doc *abx_providers_info(const abx_providers *p, const char *id,
 {
     if (manifest)
         return folder_info(p, manifest);
-    if (builtin(p, id))
+    if (abx_providers_is_builtin(p, id))
         return builtin_info(p, id, features);
     if (!abx_providers_has(p, id)) {
         abx_providers_unknown(p, id, err);

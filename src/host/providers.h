@@ -15,6 +15,9 @@ typedef struct abx_providers {
     abx_config *config;  /* for the chosen one and for the values of options; NULL: none */
 } abx_providers;
 
+/* The adapter that is this provider by itself, without a manifest; NULL: none. adapters: NULL at the end, or NULL. */
+const abx_adapter *abx_builtin_adapter(const abx_adapter *const *adapters, const char *id);
+
 /* {"providers": [{"id", "name", "version", "kind", "trust", "chosen", "problem"}…]}, builtin ones first, then by id. Cheap: receipts only. NULL and
  * *err. */
 yyjson_mut_doc *abx_providers_list(const abx_providers *p, abx_error **err);

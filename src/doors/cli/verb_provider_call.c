@@ -173,13 +173,9 @@ static int find_op(const char *method, abx_op_id *op, abx_error **err)
 int abx_cli_provider_word(abx_cli *cli, const char *word, const char **id, abx_error **err)
 {
     struct stat st;
-    bool known = false;
     if (abx_cli_open(cli, err) < 0)
         return -1;
-    for (const char *const *p = abx_host_providers(cli->_host); *p; p++)
-        known = known || strcmp(*p, word) == 0;
-    if (!strchr(word, '/') &&
-        (known || abx_host_has_provider(cli->_host, word) || stat(word, &st) < 0)) {
+    if (!strchr(word, '/') && (abx_host_has_provider(cli->_host, word) || stat(word, &st) < 0)) {
         *id = word;
         return 0;
     }

@@ -299,8 +299,12 @@ void abx_exchange_abort(abx_exchange *x)
 
 void abx__answer_refuse(abx__conn *c, int status)
 {
-    char text[256];
-    const char *what = abx__status_text(status);
+    abx__answer_refuse_with(c, status, abx__status_text(status));
+}
+
+void abx__answer_refuse_with(abx__conn *c, int status, const char *what)
+{
+    char text[320];
 
     if (c->x)
         abx__exchange_recycle(ABX_TAKE(c->x));
@@ -309,7 +313,7 @@ void abx__answer_refuse(abx__conn *c, int status)
     int n = snprintf(text, sizeof text,
                      "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
                      "Connection: close\r\n\r\n%s\n",
-                     status, what, strlen(what) + 1, what);
+                     status, abx__status_text(status), strlen(what) + 1, what);
     struct iovec piece = {text, (size_t)n};
     abx__conn_send(c, &piece, 1);
 }

@@ -12,8 +12,8 @@ enum { READS_AT_ONCE = 4 };
 
 static void on_poll(uv_poll_t *p, int status, int events);
 
-int abx__conn_open(abx_http_server *s, int fd, void (*on_gone)(void *data), void *data,
-                   abx_error **err)
+int abx__conn_open(abx_http_server *s, int fd, const abx_tls *tls, void (*on_gone)(void *data),
+                   void *data, abx_error **err)
 {
     abx__conn *c = ABX_NEW(abx__conn);
     int rc = uv_poll_init(s->loop, &c->poll, fd);
@@ -38,7 +38,9 @@ int abx__conn_open(abx_http_server *s, int fd, void (*on_gone)(void *data), void
     s->conn_count++;
     c->mask = UV_READABLE;
     uv_poll_start(&c->poll, c->mask, on_poll);
-    abx__wait_set(c, ABX__WAIT_IDLE);
+    if (tls)
+        abx__tls_begin(c, tls);
+    abx__wait_set(c, tls ? ABX__WAIT_HEAD : ABX__WAIT_IDLE);
     return 0;
 }
 
@@ -79,6 +81,9 @@ static void conn_finish(abx__conn *c)
     uv_poll_stop(&c->poll);
     if (c->reset)
         (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    else
+        abx__tls_bye(c);
+    abx__tls_end(c);
     close(c->fd);
     c->fd = -1;
     abx__link_remove(&c->pending);
@@ -121,6 +126,8 @@ static size_t send_now(abx__conn *c, struct iovec *pieces, int count)
     struct msghdr m = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
     ssize_t n;
 
+    if (c->tls)
+        return abx__tls_send(c, pieces, count);
     do
         n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
@@ -230,8 +237,11 @@ static void conn_read(abx__conn *c)
 {
     uint8_t *scratch = c->server->scratch;
 
+    if (abx__tls_is_shaking(c) && !abx__tls_shake(c))
+        return;
     for (int i = 0; i < READS_AT_ONCE && !c->dead && !c->eof && wants_read(c); i++) {
-        ssize_t n = recv(c->fd, scratch, ABX__SCRATCH_SIZE, MSG_DONTWAIT);
+        ssize_t n = c->tls && !c->linger ? abx__tls_recv(c, scratch, ABX__SCRATCH_SIZE)
+                                         : recv(c->fd, scratch, ABX__SCRATCH_SIZE, MSG_DONTWAIT);
         if (n < 0) {
             if (errno == EINTR)
                 continue;
@@ -261,7 +271,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
     } else {
         if (events & UV_WRITABLE)
             abx__conn_flush(c);
-        if (events & UV_READABLE)
+        if ((events & UV_READABLE) || ((events & UV_WRITABLE) && abx__tls_wants_room(c)))
             conn_read(c);
         else if (events & UV_DISCONNECT)
             conn_half(c);
@@ -273,6 +283,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
 
 static void start_linger(abx__conn *c)
 {
+    abx__tls_bye(c);
     c->linger = true;
     c->carry_len = c->carry_at = 0;
     free(ABX_TAKE(c->carry));
@@ -337,6 +348,8 @@ static void set_clock(abx__conn *c)
         wait = ABX__WAIT_LINGER;
     else if (abx__conn_backlog(c))
         wait = ABX__WAIT_STALL;
+    else if (abx__tls_is_shaking(c))
+        wait = ABX__WAIT_HEAD;
     else if (!x)
         wait = ABX__WAIT_IDLE;
     else if (!x->dispatched)
@@ -354,7 +367,7 @@ static void set_mask(abx__conn *c)
 {
     int mask = 0;
 
-    if (abx__conn_backlog(c))
+    if (abx__conn_backlog(c) || abx__tls_wants_room(c))
         mask |= UV_WRITABLE;
     if (!c->eof && wants_read(c))
         mask |= UV_READABLE;
@@ -434,4 +447,13 @@ void abx__conn_settle(abx__conn *c)
     }
     set_clock(c);
     set_mask(c);
+    if (abx__tls_has_more(c) && !c->eof && wants_read(c))
+        abx__conn_pend(c);
+}
+
+void abx__conn_turn(abx__conn *c)
+{
+    if (abx__tls_has_more(c) && !c->eof && !c->dead && !c->finished && wants_read(c))
+        conn_read(c);
+    abx__conn_settle(c);
 }

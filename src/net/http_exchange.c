@@ -68,7 +68,7 @@ int abx_exchange_detach(abx_exchange *x)
 {
     abx__conn *c = x->conn;
 
-    if (x->head_sent || c->dead || c->finished || c->on_gone || abx__conn_backlog(c)) {
+    if (x->head_sent || c->dead || c->finished || c->on_gone || c->tls || abx__conn_backlog(c)) {
         errno = EBUSY;
         return -1;
     }
@@ -186,6 +186,11 @@ int64_t abx_exchange_content_length(const abx_exchange *x)
 uv_loop_t *abx_exchange_loop(const abx_exchange *x)
 {
     return x->conn->server->loop;
+}
+
+bool abx_exchange_is_tls(const abx_exchange *x)
+{
+    return x->conn->tls != NULL;
 }
 
 static int hex_digit(char c)

@@ -15,6 +15,7 @@ struct abx__listener {
     abx_http_server *server;
     abx__listener *next;
     uv_poll_t poll;
+    const abx_tls *tls; /* NULL: plain */
     int fd;
 };
 
@@ -75,7 +76,7 @@ static void wait_over(abx__conn *c)
 
     abx__link_remove(&c->wait_link);
     c->wait = ABX__WAIT_NONE;
-    if (wait == ABX__WAIT_HEAD)
+    if (wait == ABX__WAIT_HEAD && !abx__tls_is_shaking(c))
         abx__answer_refuse(c, 408);
     else
         abx__conn_kill(c, wait == ABX__WAIT_STALL);
@@ -107,12 +108,12 @@ static void on_timer(uv_timer_t *t)
 
 /* --- listeners ---------------------------------------------------------------------------------- */
 
-static void refuse_busy(int fd)
+static void refuse_busy(int fd, bool tls)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
                                "Content-Length: 0\r\n\r\n";
-    ssize_t sent = send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)sent; /* a courtesy: the connection ends either way */
+    if (!tls) /* a courtesy: the connection ends either way */
+        (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(fd, SHUT_WR);
     close(fd);
 }
@@ -141,11 +142,11 @@ static void on_acceptable(uv_poll_t *p, int status, int events)
             return;
         }
         if (s->conn_count >= s->options.max_connections) {
-            refuse_busy(fd);
+            refuse_busy(fd, l->tls != NULL);
             continue;
         }
         ABX_AUTO_ERROR err = NULL;
-        if (abx__conn_open(s, fd, NULL, NULL, &err) < 0)
+        if (abx__conn_open(s, fd, l->tls, NULL, NULL, &err) < 0)
             abx_logf(s->options.log, ABX_LOG_WARN, "%s", abx_error_text(err));
     }
 }
@@ -156,7 +157,7 @@ static void listeners_watch(abx_http_server *s)
         uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 }
 
-int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error **err)
+static int listen_fd(abx_http_server *s, int fd, int backlog, const abx_tls *tls, abx_error **err)
 {
     ABX_AUTO_FD own = fd;
     int listening = 0, one = 1;
@@ -176,6 +177,7 @@ int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error
         return abx_fail_errno(err, ABX_ERR_NETWORK, -rc, "cannot listen");
     }
     l->server = s;
+    l->tls = tls;
     l->poll.data = l;
     l->fd = abx_take_fd(&own);
     l->next = s->listeners;
@@ -183,6 +185,11 @@ int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error
     s->open_handles++;
     uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
     return 0;
+}
+
+int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error **err)
+{
+    return listen_fd(s, fd, backlog, NULL, err);
 }
 
 typedef union address {
@@ -193,6 +200,12 @@ typedef union address {
 
 int abx_http_server_listen_tcp(abx_http_server *s, const char *ip, int port, int *bound_port,
                                abx_error **err)
+{
+    return abx_http_server_listen_tls(s, ip, port, NULL, bound_port, err);
+}
+
+int abx_http_server_listen_tls(abx_http_server *s, const char *ip, int port, const abx_tls *tls,
+                               int *bound_port, abx_error **err)
 {
     address at = {0};
     socklen_t len = sizeof at.v4;
@@ -215,7 +228,7 @@ int abx_http_server_listen_tcp(abx_http_server *s, const char *ip, int port, int
             return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot listen on '%s'", ip);
         *bound_port = ntohs(at.any.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
     }
-    return abx_http_server_listen_fd(s, abx_take_fd(&fd), 0, err);
+    return listen_fd(s, abx_take_fd(&fd), 0, tls, err);
 }
 
 int abx_http_server_adopt(abx_http_server *s, int fd, void (*on_gone)(void *data), void *data,
@@ -225,7 +238,7 @@ int abx_http_server_adopt(abx_http_server *s, int fd, void (*on_gone)(void *data
 
     ABX_CHECK(!s->closing);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    return abx__conn_open(s, fd, on_gone, data, err);
+    return abx__conn_open(s, fd, NULL, on_gone, data, err);
 }
 
 /* --- opening and closing ------------------------------------------------------------------------ */
@@ -245,7 +258,7 @@ static void settle_all(abx_http_server *s)
     while (!abx__link_alone(&work)) {
         abx__conn *c = ABX__OF(work.next, abx__conn, pending);
         abx__link_remove(&c->pending);
-        abx__conn_settle(c);
+        abx__conn_turn(c);
     }
 }
 
@@ -337,6 +350,7 @@ static void on_rest_closed(uv_handle_t *h)
     if (s->spare)
         abx__exchange_free(s->spare);
     free(s->scratch);
+    free(s->record);
     free(s->server_line);
     free(s);
     if (closed)

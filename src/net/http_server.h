@@ -2,6 +2,8 @@
  * sockets and handed-in connections; keep-alive, pipelining (one exchange of a connection at a time, in
  * order), chunked both ways, Expect: 100-continue, limits on heads, bodies and connections, and a
  * defence against slow clients. It allocates nothing for an idle connection but its struct.
+ * TLS (OpenSSL): 1.2 and 1.3, no renegotiation, session tickets, ALPN http/1.1 alone; the handshake must be over within
+ * head_timeout_ms. Plain HTTP on a port for TLS is answered with 400 in the clear.
  *
  * Threads: everything on the loop's thread. An exchange is one request with its answer. It lives from
  * on_request until on_close, which comes exactly once, also when the peer goes away in the middle. */
@@ -19,6 +21,7 @@
 
 typedef struct abx_http_server abx_http_server;
 typedef struct abx_exchange abx_exchange;
+typedef struct abx_tls abx_tls;
 
 typedef struct abx_http_server_options {
     size_t max_head_bytes;    /* request line and headers; 0: 64 KiB; longer: 431 */
@@ -44,6 +47,9 @@ int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options
 /* Listen on this address ("127.0.0.1", "::1"); port 0 picks one. *bound_port may be NULL. */
 int abx_http_server_listen_tcp(abx_http_server *s, const char *ip, int port, int *bound_port,
                                abx_error **err);
+/* The same with TLS. tls is borrowed and has a certificate; it may be freed once the server has closed. */
+int abx_http_server_listen_tls(abx_http_server *s, const char *ip, int port, const abx_tls *tls,
+                               int *bound_port, abx_error **err);
 /* Take over a bound stream socket and listen on it; or a listening one. fd is taken also on failure. */
 int abx_http_server_listen_fd(abx_http_server *s, int fd, int backlog, abx_error **err);
 /* Take over one connected stream socket as if it had been accepted. on_gone (or NULL) runs once when this
@@ -57,6 +63,16 @@ void abx_http_server_close(abx_http_server *s, void (*cb)(void *data), void *dat
 size_t abx_http_server_connections(const abx_http_server *s);
 size_t abx_http_server_exchanges(
     const abx_http_server *s); /* in flight now, upgraded ones included */
+
+/* --- certificates of TLS ------------------------------------------------------------------------ */
+/* Empty; holds any number of certificates. */
+abx_tls *abx_tls_new(void);
+void abx_tls_free(abx_tls *t); /* NULL allowed; not while a server listens with it */
+/* Add a certificate, PEM: first the server's own, behind it those that lead to the authority; and its private key, PEM,
+ * without a passphrase. A client gets the first one that fits the name it asks for (SNI), else the first of all. Returns
+ * 0, or -1 and USAGE with what is wrong; the text never holds any of the key. */
+int abx_tls_add(abx_tls *t, const void *chain, size_t chain_len, const void *key, size_t key_len,
+                abx_error **err);
 
 /* --- the request -------------------------------------------------------------------------------- */
 const char *abx_exchange_method(const abx_exchange *x);
@@ -72,6 +88,7 @@ char *abx_exchange_query_get(const abx_exchange *x, const char *name);
 /* Percent-decode n bytes ('+' stays '+'). Owned, 0-terminated, length in *out_len; NULL when broken. */
 char *abx_percent_decode(const char *s, size_t n, size_t *out_len);
 uv_loop_t *abx_exchange_loop(const abx_exchange *x);
+bool abx_exchange_is_tls(const abx_exchange *x); /* it came over TLS */
 
 typedef struct abx_exchange_handlers {
     /* Bytes of the body, valid during the call. NULL: dropped. */

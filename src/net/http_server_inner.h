@@ -5,6 +5,8 @@
  *   http_parse.c     bytes in: llhttp and the steps of a request
  *   http_exchange.c  what a handler asks about a request
  *   http_answer.c    what a handler sends back
+ *   http_tls.c       TLS of one connection: handshake, records
+ *   http_tls_context.c  certificates and rules of TLS
  *   http_ws.c, http_sse.c
  *
  * Re-entrance: calls of the public interface never run a handler and never free anything. They change
@@ -15,6 +17,7 @@
 #define ABX_NET_HTTP_SERVER_INNER_H
 
 #include <llhttp.h>
+#include <openssl/ssl.h>
 #include <stdint.h>
 #include <sys/uio.h>
 #include <uv.h>
@@ -87,6 +90,7 @@ struct abx_http_server {
     void *data;
     char *server_line; /* "Server: NAME\r\n" or "" */
     uint8_t *scratch;
+    uint8_t *record; /* small pieces of one TLS record; made when needed */
     abx__link conns;
     abx__link pending;
     abx__link waits[ABX__WAIT_COUNT];
@@ -121,6 +125,7 @@ struct abx__conn {
     size_t out_at, out_len, out_cap;
     uint8_t *carry; /* bytes that were read but not parsed yet */
     size_t carry_at, carry_len;
+    struct abx__tls_conn *tls; /* NULL: plain */
     void (*on_gone)(void *data);
     void *gone_data;
     int fd;
@@ -183,11 +188,13 @@ struct abx_exchange {
 };
 
 /* http_conn.c */
-int abx__conn_open(abx_http_server *s, int fd, void (*on_gone)(void *data), void *data,
-                   abx_error **err);
+/* tls: NULL for a plain connection. */
+int abx__conn_open(abx_http_server *s, int fd, const abx_tls *tls, void (*on_gone)(void *data),
+                   void *data, abx_error **err);
 void abx__conn_kill(abx__conn *c, bool reset); /* marks only */
 void abx__conn_pend(abx__conn *c);             /* settle before the loop waits */
 void abx__conn_settle(abx__conn *c);           /* c may be gone afterwards */
+void abx__conn_turn(abx__conn *c);             /* the same, after reading what TLS holds already */
 /* Send these pieces, or keep what the kernel does not take. */
 void abx__conn_send(abx__conn *c, const struct iovec *pieces, int count);
 void abx__conn_send_soon(abx__conn *c, const struct iovec *pieces, int count);
@@ -221,6 +228,7 @@ void abx__exchange_body_end(abx_exchange *x);
 /* http_answer.c */
 void abx__answer_refuse(abx__conn *c,
                         int status); /* a plain answer by the server itself, then the end */
+void abx__answer_refuse_with(abx__conn *c, int status, const char *text); /* with this body */
 const char *abx__status_text(int status);
 
 /* http_ws.c */
@@ -232,6 +240,25 @@ bool abx__ws_wants_read(const abx__conn *c);
 bool abx__ws_may_push(const abx_exchange *x); /* the peer has not said close yet */
 void abx__ws_free(struct abx__ws *ws);
 void abx__ws_closed(abx_exchange *x);
+
+/* http_tls.c. Those with a bool work on plain connections, too. */
+void abx__tls_begin(abx__conn *c, const abx_tls *tls);
+void abx__tls_end(abx__conn *c); /* free; the connection is plain afterwards */
+bool abx__tls_is_shaking(const abx__conn *c);
+bool abx__tls_wants_room(const abx__conn *c); /* reading waits until the socket takes bytes */
+bool abx__tls_has_more(
+    const abx__conn *c); /* bytes are here that no event of the socket will tell of */
+/* Go on with the handshake. True: it is over. False: it waits, or c was refused or killed. */
+bool abx__tls_shake(abx__conn *c);
+/* As recv and sendmsg: the count, 0 at the end, -1 and errno; the count that went out. */
+ssize_t abx__tls_recv(abx__conn *c, uint8_t *to, size_t room);
+size_t abx__tls_send(abx__conn *c, const struct iovec *pieces, int count);
+void abx__tls_bye(abx__conn *c);   /* tell the peer that no more comes */
+BIO_METHOD *abx__tls_socket(void); /* connections as OpenSSL sees them */
+
+/* http_tls_context.c */
+BIO_METHOD *abx__tls_method(const abx_tls *t);
+SSL_CTX *abx__tls_context(const abx_tls *t);
 
 /* http_sse.c */
 void abx__sse_peer_eof(abx_exchange *x);

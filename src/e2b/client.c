@@ -23,27 +23,50 @@ static char *without_slash(const char *url)
     return abx_strndup(url, n);
 }
 
+/* "HOST:PORT" */
+static int check_place(const char *place, abx_error **err)
+{
+    const char *colon = place ? strrchr(place, ':') : NULL;
+    uint64_t port = 0;
+    if (!place || (colon && colon > place && abx_parse_uint(colon + 1, 65535, &port) == 0 && port))
+        return 0;
+    return abx_fail(err, ABX_ERR_PROVIDER_CONFIG, "'%s' is no HOST:PORT to connect to", place);
+}
+
 static void client_free(abx_envd_client *c)
 {
     free(c->base_url);
     free(c->code_url);
     free(c->sandbox_id);
     free(c->token);
+    free(c->traffic_token);
+    free(c->default_user);
     free(c);
 }
 
 int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out, abx_error **err)
 {
     const char *id = o->sandbox_id ? o->sandbox_id : "";
-    if (!is_line(id) || !is_line(o->token) || !is_line(o->base_url) || !is_line(o->code_url))
-        return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
-                        "the token or the address of sandbox '%s' has control characters", id);
+    const char *const lines[] = {id,          o->token,    o->traffic_token,
+                                 o->base_url, o->code_url, o->connect_to};
+    for (size_t i = 0; i < ABX_COUNT(lines); i++)
+        if (!is_line(lines[i]))
+            return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
+                            "the token or the address of sandbox '%s' has control characters", id);
+    if (abx__envd_check_user(o->default_user, err) < 0 || check_place(o->connect_to, err) < 0)
+        return -1;
     abx_envd_client *c = ABX_NEW(abx_envd_client);
     c->loop = o->loop;
     c->base_url = without_slash(o->base_url);
     c->code_url = without_slash(o->code_url ? o->code_url : o->base_url);
     c->sandbox_id = abx_strdup(id);
     c->token = abx_strdup(o->token);
+    c->traffic_token = abx_strdup(o->traffic_token);
+    c->default_user = o->default_user && *o->default_user ? abx_strdup(o->default_user) : NULL;
+    c->version = o->version ? abx__envd_version(o->version) : ABX__ENVD_ANY;
+    c->upload = o->upload;
+    c->stream_input = o->abx || o->stream_input;
+    c->poll_watch = o->poll_watch;
     c->codec = o->codec;
     c->abx = o->abx;
     c->local = o->dial != NULL;
@@ -53,6 +76,7 @@ int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out
     c->log = o->log;
     abx_http_options http = {.dial = o->dial,
                              .dial_data = o->dial_data,
+                             .connect_to = o->connect_to,
                              .max_head_bytes = ABX__ENVD_MAX_HEAD,
                              .log = o->log};
     if (abx_http_open(o->loop, &http, &c->http, err) < 0) {

@@ -1,7 +1,13 @@
 /* The client of envd, the data plane of an E2B-shaped sandbox: one object a sandbox. It runs the operations
- * process.*, fs.*, pty.* and code.* of the op table. Used by every adapter whose sandboxes speak E2B.
+ * process.*, fs.*, pty.* and code.* of the op table. Used by every adapter whose sandboxes speak E2B: our own envd over a
+ * Unix socket, and strangers over HTTP.
  *
- * All answers are foreign: heads, messages, names and depth are limited and checked; no redirect is followed.
+ * Of a stranger's envd only what E2B has is asked, and of that only what its version has: an operation or a parameter that
+ * it lacks ends with FEATURE_MISSING before anything is sent, and the text says which version has it. What is made by
+ * other means, and what differs, stands in docs/e2b-sandboxes.md.
+ *
+ * All answers are foreign: heads, messages, names and depth are limited and checked; no redirect is followed, so that no
+ * token goes to another host.
  * Threads: the loop's. */
 #ifndef ABX_E2B_CLIENT_H
 #define ABX_E2B_CLIENT_H
@@ -16,14 +22,37 @@
 
 typedef struct abx_envd_client abx_envd_client;
 
+/* How the bytes of a file are sent. */
+typedef enum abx_envd_upload {
+    ABX_ENVD_UPLOAD_BY_VERSION, /* as they are from 0.5.7 on, else as a form */
+    ABX_ENVD_UPLOAD_OCTETS,     /* always as they are: application/octet-stream */
+    ABX_ENVD_UPLOAD_FORM        /* always as a form: multipart/form-data, one part "file" */
+} abx_envd_upload;
+
+/* All texts are copied. */
 typedef struct abx_envd_client_options {
     uv_loop_t *loop;
-    const char *base_url; /* "https://49983-ID.DOMAIN", or "http://envd" with dial */
+    /* Where envd is: "https://49983-ID.DOMAIN", a fixed host that goes by the headers E2b-Sandbox-Id and -Port (they are
+     * always sent), an address with a path ("http://proxy/sandbox/ID/49983"), or "http://envd" with dial. */
+    const char *base_url;
     const char *code_url; /* of the code interpreter, "https://49999-…"; NULL: the same server */
-    const char *sandbox_id; /* E2b-Sandbox-Id; also names the sandbox in errors */
-    const char *token;      /* X-Access-Token, or NULL */
-    abx_e2b_codec codec;    /* binary where the server has it: bytes stay bytes */
-    bool abx;               /* the server is our own envd: its additions are used (docs/envd.md) */
+    /* "HOST:PORT" that is connected to instead of the host of both URLs, which still names the server; or NULL. */
+    const char *connect_to;
+    const char *sandbox_id;    /* E2b-Sandbox-Id; also names the sandbox in errors */
+    const char *token;         /* X-Access-Token, or NULL */
+    const char *traffic_token; /* E2B-Traffic-Access-Token, on every request; or NULL */
+    /* envdVersion as the service told it, "0.5.7". What a version lacks is not asked for. NULL, or a text that is no
+     * version: all is there. */
+    const char *version;
+    /* Whose processes and files they are when a call names no user. NULL: none is sent, envd decides; but below 0.4.0 it
+     * cannot, there it is "user". */
+    const char *default_user;
+    abx_envd_upload upload;
+    bool stream_input; /* input by the StreamInput call; else by SendInput, piece by piece */
+    bool
+        poll_watch; /* changes of files by watchers that are asked again and again, not by a stream */
+    abx_e2b_codec codec; /* binary where the server has it: bytes stay bytes */
+    bool abx;            /* the server is our own envd: its additions are used (docs/envd.md) */
     /* Own way to connect (Unix socket), as in net/http_client.h; or NULL. */
     int (*dial)(void *data, abx_error **err);
     void *dial_data;

@@ -99,5 +99,8 @@ yyjson_mut_val *abx__envd_file(const abx_envd_client *c, yyjson_mut_doc *d, yyjs
     const char *target = c->abx ? abx__envd_text(entry, "abxTarget") : NULL;
     if (strcmp(kind, "symlink") == 0)
         abx_mut_str(d, obj, "target", target ? target : abx__envd_text(entry, "symlinkTarget"));
+    yyjson_val *metadata = yyjson_obj_get(entry, "metadata");
+    if (yyjson_obj_size(metadata) > 0)
+        abx_mut_val(d, obj, "metadata", metadata);
     return obj;
 }

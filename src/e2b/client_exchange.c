@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "wire/base64.h"
 
-#define MAX_HEADERS 16
-
 const char *abx__envd_unary_type(const abx_envd_client *c)
 {
     return c->codec == ABX_E2B_PROTO ? "application/proto" : "application/json";
@@ -21,19 +19,23 @@ const char *abx__envd_stream_type(const abx_envd_client *c)
 
 /* --- the request's head ---------------------------------------------------------------------------- */
 typedef struct lines {
-    char *items[MAX_HEADERS];
-    size_t count;
+    char **items;
+    size_t count, room;
 } lines;
 
 static void lines_clear(lines *l)
 {
     for (size_t i = 0; i < l->count; i++)
         free(l->items[i]);
+    free(l->items);
 }
 
 static void add(lines *l, char *line)
 {
-    ABX_CHECK(l->count < MAX_HEADERS);
+    if (l->count == l->room) {
+        l->room = 2 * l->room + 16;
+        l->items = abx_realloc(l->items, l->room * sizeof(char *));
+    }
     l->items[l->count++] = line;
 }
 
@@ -51,6 +53,8 @@ static void add_lines(const abx_envd_client *c, const abx__envd_request *r, line
     add(l, abx_strdup("Accept-Encoding: identity"));
     if (c->token)
         add(l, abx_format("X-Access-Token: %s", c->token));
+    if (c->traffic_token)
+        add(l, abx_format("E2B-Traffic-Access-Token: %s", c->traffic_token));
     if (c->abx)
         add(l, abx_strdup("X-Abx: 1"));
     if (r->content_type)
@@ -64,6 +68,8 @@ static void add_lines(const abx_envd_client *c, const abx__envd_request *r, line
     /* at most ten digits; what is longer than that is no limit anybody waits for */
     if (r->connect_timeout_ms > 0 && r->connect_timeout_ms <= 9999999999U)
         add(l, abx_format("Connect-Timeout-Ms: %llu", (unsigned long long)r->connect_timeout_ms));
+    for (size_t i = 0; i < r->more_count; i++)
+        add(l, abx_strdup(r->more[i]));
 }
 
 /* --- the answer ------------------------------------------------------------------------------------------ */

@@ -16,7 +16,8 @@
 #define ABX__ENVD_MAX_LIST    ((size_t)64 * 1024 * 1024)
 #define ABX__ENVD_MAX_ERROR                                                                        \
     ((size_t)64 * 1024) /* of a body that explains a failure; the rest is dropped */
-#define ABX__ENVD_PIECE ((size_t)64 * 1024) /* of input */
+#define ABX__ENVD_PIECE      ((size_t)64 * 1024)  /* of input, in a stream */
+#define ABX__ENVD_CALL_PIECE ((size_t)256 * 1024) /* and in a call of its own */
 
 #define ABX__ENVD_UNARY_MS  60000  /* a whole unary request */
 #define ABX__ENVD_FIRST_MS  60000  /* until a stream's first message */
@@ -34,7 +35,11 @@ struct abx_envd_client {
     char *base_url; /* without a slash at the end */
     char *code_url; /* likewise */
     char *sandbox_id;
-    char *token;
+    char *token, *traffic_token;
+    char *default_user;
+    unsigned version; /* as abx__envd_version */
+    abx_envd_upload upload;
+    bool stream_input, poll_watch;
     abx_e2b_codec codec;
     bool abx, local; /* local: reached by dial */
     int (*dial)(void *data, abx_error **err);
@@ -47,6 +52,18 @@ struct abx_envd_client {
     void (*close_cb)(void *data);
     void *close_data;
 };
+
+/* --- versions and users (client_version.c) --------------------------------------------------------------- */
+#define ABX__ENVD_V(major, minor, patch) ((major)*1000000u + (minor)*1000u + (patch))
+#define ABX__ENVD_ANY                    999999999u /* nothing is known: all is there */
+/* "0.5.7", with anything behind it, as a number that grows with it; ABX__ENVD_ANY when it is no version. */
+unsigned abx__envd_version(const char *text);
+/* Does the server have what came with this version? Our own envd has it all. */
+bool abx__envd_has(const abx_envd_client *c, unsigned version);
+/* 0, or -1 and FEATURE_MISSING: "WHAT needs version …". */
+int abx__envd_need(const abx_envd_client *c, unsigned version, const char *what, abx_error **err);
+/* The user that a request of this job names: the call's, else the client's; NULL: none. */
+const char *abx__envd_user(const abx__envd_job *job);
 
 /* --- errors (client_errors.c) ------------------------------------------------------------------------- */
 /* What was asked for: it decides what "not found" or "internal" means. */
@@ -75,6 +92,8 @@ typedef struct abx__envd_request {
     const char *content_type; /* of the body, or NULL */
     const char *answer_type;  /* a 200 with another type is no good answer; NULL: any */
     const char *user;         /* Basic user, or NULL */
+    const char *const *more;  /* header lines besides ours */
+    size_t more_count;
     const void *body;
     size_t body_len;
     bool body_stream;
@@ -262,6 +281,9 @@ const char *abx__envd_text(yyjson_val *obj, const char *key);
 /* BYTES parameter {"text"} or {"base64"}: owned bytes. NULL and *err. */
 uint8_t *abx__envd_bytes(yyjson_val *v, size_t *n, abx_error **err);
 
+/* Append "/files?path=…[&username=…]". 0, or -1 and *err. */
+int abx__envd_file_query(const abx__envd_job *job, const char *path, abx_buf *out, abx_error **err);
+
 /* Put bytes as a member in base64; {"input":{CHANNEL:bytes}}, channel "stdin" or "pty". */
 void abx__envd_put_bytes(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, const void *bytes,
                          size_t n);
@@ -271,6 +293,10 @@ void abx__envd_put_input(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *cha
 /* StartRequest of process.start and pty.open: program, cwd, env, user, limit. */
 int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root,
                           abx_error **err);
+
+/* Let a shell run SCRIPT with the program as "$@". */
+void abx__envd_put_in_front(yyjson_mut_doc *d, yyjson_mut_val *config, const char *shell,
+                            const char *script);
 
 extern const abx__envd_op abx__envd_process_start, abx__envd_process_attach,
     abx__envd_process_detach, abx__envd_process_signal, abx__envd_process_list,

@@ -1,5 +1,5 @@
 /* process.start, process.attach and pty.open: one stream of process events each. */
-#include "e2b/client_inner.h"
+#include "e2b/client_process.h"
 
 #include <signal.h>
 #include <string.h>
@@ -8,28 +8,18 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-typedef struct follow {
-    bool attach, background, no_follow, kill; /* kill: the process ends with the call */
-    uint64_t timeout_ms;
-    bool started, has_exit;
-    char *id;
-    int64_t pid;
-    yyjson_mut_doc *exit; /* {id, pid, exitCode…}, once has_exit */
-    uint8_t *input;       /* what still is to be sent to a server without abxInput */
-    size_t input_len, input_sent;
-    bool stopping;
-} follow;
+#define OVERDUE_MS 2000 /* after its limit a process that still runs is killed from here */
 
 static void follow_clear(abx__envd_job *job)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     free(f->id);
     free(f->input);
     yyjson_mut_doc_free(f->exit);
 }
 
 /* --- events -------------------------------------------------------------------------------------------------- */
-static yyjson_mut_doc *names(const follow *f, yyjson_mut_val **root)
+static yyjson_mut_doc *names(const abx__follow *f, yyjson_mut_val **root)
 {
     yyjson_mut_doc *d = abx_mut_new(root);
     abx_mut_str(d, *root, "id", f->id);
@@ -38,21 +28,17 @@ static yyjson_mut_doc *names(const follow *f, yyjson_mut_val **root)
     return d;
 }
 
-/* The call ends here, the process goes on. */
-static void let_go(abx__envd_job *job)
+void abx__follow_let_go(abx__envd_job *job)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     yyjson_mut_val *root = NULL;
     abx__envd_stream_drop(job);
     abx__envd_job_end(job, f->background ? names(f, &root) : NULL);
 }
 
-static void feed_input(abx__envd_job *job);
-static void send_kill(abx__envd_job *job);
-
 static int on_start(abx__envd_job *job, yyjson_val *start, abx_error **err)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     if (f->started)
         return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the process started twice");
     f->id = abx__envd_process_id(job->client, start);
@@ -62,21 +48,23 @@ static int on_start(abx__envd_job *job, yyjson_val *start, abx_error **err)
     f->started = true;
     abx__envd_stream_kind(job, ABX__ENVD_PROCESS);
     if (f->stopping) {
-        send_kill(job);
+        abx__follow_kill(job);
         return 0;
     }
+    if (f->timeout_ms > 0 && !job->client->abx)
+        abx__envd_job_after(job, f->timeout_ms + OVERDUE_MS, abx__follow_overdue);
     yyjson_mut_val *root = NULL;
     (void)abx_call_event(job->call, "started", names(f, &root));
     if (f->input)
-        feed_input(job);
+        abx__follow_feed(job);
     else if (f->background || (f->no_follow && !job->client->abx))
-        let_go(job);
+        abx__follow_let_go(job);
     return 0;
 }
 
-static void set_exit(abx__envd_job *job, yyjson_val *end, bool timed_out)
+void abx__follow_exit(abx__envd_job *job, yyjson_val *end, bool timed_out)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     yyjson_mut_val *root = NULL, *result = NULL;
     yyjson_mut_doc *event = abx_mut_new(&root);
     f->exit = f->attach ? abx_mut_new(&result) : names(f, &result);
@@ -135,7 +123,7 @@ static int on_time(abx__envd_job *job, yyjson_val *told, abx_error **err)
 
 static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     yyjson_val *event = yyjson_obj_get(message, "event");
     yyjson_val *start = yyjson_obj_get(event, "start"), *end = yyjson_obj_get(event, "end");
     yyjson_val *gap = yyjson_obj_get(event, "abxGap"), *time = yyjson_obj_get(event, "abxTime");
@@ -149,14 +137,14 @@ static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
         return on_gap(job, gap, err);
     if (time)
         return on_time(job, time, err);
-    set_exit(job, end, false);
+    abx__follow_exit(job, end, false);
     return 0;
 }
 
 static int on_data(abx__envd_job *job, abx_e2b_channel channel, const uint8_t *bytes, size_t n)
 {
     static const abx_channel channels[] = {ABX_CH_STDOUT, ABX_CH_STDERR, ABX_CH_PTY, ABX_CH_STDOUT};
-    follow *f = job->state;
+    abx__follow *f = job->state;
     if (!f->started || f->has_exit || f->stopping)
         return 1;
     return abx_call_chunk(job->call, channels[channel], bytes, n);
@@ -164,11 +152,11 @@ static int on_data(abx__envd_job *job, abx_e2b_channel channel, const uint8_t *b
 
 static void on_end(abx__envd_job *job, abx_error *err, const char *code)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     /* E2B's answer to the limit of a process: no end event, the child is killed */
     if (err && !f->has_exit && f->started && !f->attach && f->timeout_ms > 0 && !job->client->abx &&
         strcmp(code, "deadline_exceeded") == 0)
-        set_exit(job, NULL, true);
+        abx__follow_exit(job, NULL, true);
     if (f->has_exit) {
         abx_error_free(err);
         abx__envd_job_end(job, ABX_TAKE(f->exit));
@@ -179,116 +167,6 @@ static void on_end(abx__envd_job *job, abx_error *err, const char *code)
     } else {
         abx__envd_job_fail(job,
                            abx__envd_bad_answer(job->client, "the process ended without a result"));
-    }
-}
-
-/* --- input for a server that takes it by calls --------------------------------------------------------------- */
-static void on_input_closed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
-{
-    follow *f = job->state;
-    abx_error_free(err); /* the process has ended or closed it: its end says the rest */
-    if (f->stopping)
-        send_kill(job);
-    else if (f->background)
-        let_go(job);
-}
-
-static void close_input(abx__envd_job *job)
-{
-    static const abx__envd_unary unary = {
-        .path = "/process.Process/CloseStdin",
-        .request = ABX_E2B_CLOSE_STDIN_REQUEST,
-        .answer = ABX_E2B_CLOSE_STDIN_RESPONSE,
-        .kind = ABX__ENVD_INPUT,
-        .timeout_ms = ABX__ENVD_UNARY_MS,
-        .side = true,
-    };
-    follow *f = job->state;
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    if (job->client->abx)
-        abx_mut_bool(d, root, "abx", true);
-    if (abx__envd_put_selector(job->client, d, root, f->id, NULL) == 0)
-        (void)abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_input_closed, NULL);
-}
-
-static void on_input_sent(abx__envd_job *job, yyjson_val *answer, abx_error *err)
-{
-    follow *f = job->state;
-    if (err || f->stopping) /* nobody reads it any more */
-        on_input_closed(job, NULL, err);
-    else if (f->input_sent < f->input_len)
-        feed_input(job);
-    else
-        close_input(job);
-}
-
-static void feed_input(abx__envd_job *job)
-{
-    static const abx__envd_unary unary = {
-        .path = "/process.Process/SendInput",
-        .request = ABX_E2B_SEND_INPUT_REQUEST,
-        .answer = ABX_E2B_SEND_INPUT_RESPONSE,
-        .kind = ABX__ENVD_INPUT,
-        .side = true,
-    };
-    follow *f = job->state;
-    size_t n = f->input_len - f->input_sent;
-    n = n < ABX__ENVD_PIECE ? n : ABX__ENVD_PIECE;
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    if (job->client->abx)
-        abx_mut_bool(d, root, "abx", true);
-    if (job->side || abx__envd_put_selector(job->client, d, root, f->id, NULL) < 0)
-        return;
-    abx__envd_put_input(d, root, "stdin", f->input + f->input_sent, n);
-    f->input_sent += n;
-    (void)abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_input_sent, NULL);
-}
-
-/* --- cancel ---------------------------------------------------------------------------------------------------------- */
-static void on_killed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
-{
-    abx_error_free(err);
-    abx__envd_job_stop(job);
-}
-
-/* Our envd ends a tied process with its stream; another one must be told. */
-static void send_kill(abx__envd_job *job)
-{
-    static const abx__envd_unary unary = {
-        .path = "/process.Process/SendSignal",
-        .request = ABX_E2B_SEND_SIGNAL_REQUEST,
-        .answer = ABX_E2B_SEND_SIGNAL_RESPONSE,
-        .kind = ABX__ENVD_PROCESS,
-        .timeout_ms = ABX__ENVD_LINGER_MS,
-        .side = true,
-    };
-    follow *f = job->state;
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    if (!f->kill || !f->started || f->has_exit || job->client->abx ||
-        abx__envd_put_selector(job->client, d, root, f->id, NULL) < 0) {
-        abx__envd_job_stop(job);
-        return;
-    }
-    abx_mut_str(d, root, "signal", "SIGNAL_SIGKILL");
-    if (abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_killed, NULL) < 0)
-        abx__envd_job_stop(job);
-}
-
-static void follow_cancel(abx__envd_job *job)
-{
-    follow *f = job->state;
-    f->stopping = true;
-    if (job->unary_done) { /* input that waits for its reader; the kill comes when it has let go */
-        if (job->side)
-            abx_http_cancel(job->side->transfer);
-    } else if (f->kill && !f->started && !job->client->abx && job->main) {
-        /* it may be running already, and only its start event says under which number */
-        abx__envd_job_after(job, ABX__ENVD_LINGER_MS, abx__envd_job_stop);
-    } else {
-        send_kill(job);
     }
 }
 
@@ -321,14 +199,10 @@ static bool param_is(const abx__envd_job *job, const char *name, const char *val
 }
 
 /* The input of our envd travels in the request when it is short; else, and for others, behind the start. */
-static int put_stdin(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root, abx_error **err)
+static int take_input(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root, abx_error **err)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     yyjson_val *input = abx_json_get(abx_call_params(job->call), "input");
-    bool stream = param_is(job, "stdin", "stream");
-    if (input && stream)
-        return abx_fail(err, ABX_ERR_USAGE,
-                        "'input' is the whole input: it excludes stdin 'stream'");
     if (input) {
         f->input = abx__envd_bytes(input, &f->input_len, err);
         if (!f->input)
@@ -340,18 +214,41 @@ static int put_stdin(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root
     }
     if (f->input && f->input_len == 0)
         free(ABX_TAKE(f->input));
-    abx_mut_bool(d, root, "stdin", stream || f->input != NULL);
     return 0;
+}
+
+/* An old envd always gives a process an open input, and cannot close it: then a shell in front of the program ends it,
+ * at once or behind the bytes that come. */
+static void put_stdin(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *root)
+{
+    static const char closed[] = "exec \"$@\" </dev/null";
+    abx__follow *f = job->state;
+    bool can_omit = abx__envd_has(job->client, ABX__ENVD_V(0, 3, 0));
+    bool can_close = abx__envd_has(job->client, ABX__ENVD_V(0, 5, 2));
+    bool open = f->input || param_is(job, "stdin", "stream");
+    yyjson_mut_val *config = yyjson_mut_obj_get(root, "process");
+    if (can_omit)
+        abx_mut_bool(d, root, "stdin", open);
+    if (!open && !can_omit)
+        abx__envd_put_in_front(d, config, "/bin/sh", closed);
+    if (!f->input || can_close)
+        return;
+    ABX_AUTO_FREE char *script =
+        abx_format("exec 3<&0; exec \"$@\" < <(exec head -c %zu <&3 3<&-) 3<&-", f->input_len);
+    abx__envd_put_in_front(d, config, "/bin/bash", script);
+    f->no_close = true;
 }
 
 static int begin(abx__envd_job *job, yyjson_mut_doc *doc, yyjson_mut_val *root, abx_error **err)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     ABX_AUTO_MUT d = doc;
     f->timeout_ms = (uint64_t)abx__envd_param_int(job, "timeoutMs", 0);
     f->kill = !f->background && !param_is(job, "onDisconnect", "detach");
     if (abx__envd_put_process(job, d, root, err) < 0)
         return -1;
+    if (abx_call_op(job->call)->id == ABX_OP_PROCESS_START)
+        put_stdin(job, d, root);
     if (!job->client->abx)
         return abx__envd_stream_start(job, &start_spec, ABX_TAKE(d), f->timeout_ms, err);
     abx_mut_bool(d, root, "abx", true);
@@ -366,11 +263,14 @@ static int begin(abx__envd_job *job, yyjson_mut_doc *doc, yyjson_mut_val *root, 
 
 static int process_start(abx__envd_job *job, abx_error **err)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     f->background = abx_json_bool(abx_call_params(job->call), "background", false);
-    if (put_stdin(job, d, root, err) < 0)
+    if (abx_json_get(abx_call_params(job->call), "input") && param_is(job, "stdin", "stream"))
+        return abx_fail(err, ABX_ERR_USAGE,
+                        "'input' is the whole input: it excludes stdin 'stream'");
+    if (take_input(job, d, root, err) < 0)
         return -1;
     return begin(job, ABX_TAKE(d), root, err);
 }
@@ -406,7 +306,7 @@ static int put_offsets(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *ro
 
 static int attach_start(abx__envd_job *job, abx_error **err)
 {
-    follow *f = job->state;
+    abx__follow *f = job->state;
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     f->attach = true;
@@ -447,7 +347,7 @@ static void detached_here(abx__envd_job *job)
 static int detach_here(abx__envd_job *job, const char *id)
 {
     for (abx__envd_job *other = job->client->jobs; other; other = other->next) {
-        follow *f = other->state;
+        abx__follow *f = other->state;
         if ((other->op == &abx__envd_process_start || other->op == &abx__envd_pty_open) &&
             abx_str_eq(f->id, id))
             f->kill = false;
@@ -478,15 +378,15 @@ static int detach_start(abx__envd_job *job, abx_error **err)
 }
 
 const abx__envd_op abx__envd_process_detach = {.start = detach_start};
-const abx__envd_op abx__envd_process_start = {.state_size = sizeof(follow),
+const abx__envd_op abx__envd_process_start = {.state_size = sizeof(abx__follow),
                                               .start = process_start,
-                                              .cancel = follow_cancel,
+                                              .cancel = abx__follow_cancel,
                                               .clear = follow_clear};
-const abx__envd_op abx__envd_pty_open = {.state_size = sizeof(follow),
+const abx__envd_op abx__envd_pty_open = {.state_size = sizeof(abx__follow),
                                          .start = pty_open,
-                                         .cancel = follow_cancel,
+                                         .cancel = abx__follow_cancel,
                                          .clear = follow_clear};
-const abx__envd_op abx__envd_process_attach = {.state_size = sizeof(follow),
+const abx__envd_op abx__envd_process_attach = {.state_size = sizeof(abx__follow),
                                                .start = attach_start,
-                                               .cancel = follow_cancel,
+                                               .cancel = abx__follow_cancel,
                                                .clear = follow_clear};

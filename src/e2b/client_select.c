@@ -102,6 +102,19 @@ static void put_words(yyjson_mut_doc *d, yyjson_mut_val *config, const char *con
         yyjson_mut_arr_add_strcpy(d, args, words[i]);
 }
 
+void abx__envd_put_in_front(yyjson_mut_doc *d, yyjson_mut_val *config, const char *shell,
+                            const char *script)
+{
+    const char *const front[] = {"-c", script, "sh"};
+    yyjson_mut_val *args = yyjson_mut_obj_remove_key(config, "args");
+    yyjson_mut_val *program = yyjson_mut_obj_remove_key(config, "cmd");
+    yyjson_mut_arr_prepend(args, program);
+    for (size_t i = ABX_COUNT(front); i-- > 0;)
+        yyjson_mut_arr_prepend(args, yyjson_mut_strcpy(d, front[i]));
+    abx_mut_str(d, config, "cmd", shell);
+    abx_mut_put(d, config, "args", args);
+}
+
 static bool has_nul(yyjson_val *text)
 {
     return yyjson_is_str(text) && strlen(yyjson_get_str(text)) != yyjson_get_len(text);

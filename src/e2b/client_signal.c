@@ -150,6 +150,14 @@ static int signal_start(abx__envd_job *job, abx_error **err)
     int number = abx__envd_signal_number(text);
     if (number == 0)
         return abx_fail(err, ABX_ERR_USAGE, "no signal is named '%s'", text);
+    if (!job->client->abx && number != SIGKILL && number != SIGTERM) {
+        char name[16];
+        abx__envd_signal_name(number, name);
+        (void)abx_fail(err, ABX_ERR_FEATURE_MISSING,
+                       "the sandbox takes only SIGKILL and SIGTERM for a process, not %s", name);
+        return abx_hint(err, "a command in it can send others: kill -%s %s", name + 3,
+                        abx__envd_param(job, "processId"));
+    }
     return send_signal(job, abx__envd_param(job, "processId"), number, err);
 }
 

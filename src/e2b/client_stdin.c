@@ -1,5 +1,5 @@
-/* process.stdin, pty.write and process.close_stdin. Our envd takes one stream; for others each piece is a call of
- * its own, the next one when it was answered: that is their backpressure. */
+/* process.stdin, pty.write and process.close_stdin. Our envd, and others that are known for it, take one stream; else
+ * each piece is a call of its own, the next one when it was answered: that keeps the order, and is the backpressure. */
 #include "e2b/client_inner.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 typedef struct input {
     const char *id;
     abx_e2b_channel channel;
+    bool streams; /* by StreamInput */
     bool close_after, ended, sending;
     abx_buf waiting; /* for the next call */
 } input;
@@ -61,8 +62,15 @@ static int close_stdin(abx__envd_job *job, const char *id,
     return abx__envd_unary_start(job, &unary, ABX_TAKE(d), done, err);
 }
 
+static int need_close(const abx_envd_client *c, abx_error **err)
+{
+    return abx__envd_need(c, ABX__ENVD_V(0, 5, 2), "closing the input of a process", err);
+}
+
 static int close_start(abx__envd_job *job, abx_error **err)
 {
+    if (need_close(job->client, err) < 0)
+        return -1;
     return close_stdin(job, abx__envd_param(job, "processId"), on_closed, err);
 }
 
@@ -108,7 +116,7 @@ static void send_next(abx__envd_job *job)
             all_sent(job);
         return;
     }
-    size_t n = in->waiting.len < ABX__ENVD_PIECE ? in->waiting.len : ABX__ENVD_PIECE;
+    size_t n = in->waiting.len < ABX__ENVD_CALL_PIECE ? in->waiting.len : ABX__ENVD_CALL_PIECE;
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_error *err = NULL;
@@ -164,15 +172,19 @@ static int input_start(abx__envd_job *job, const char *id, abx_e2b_channel chann
     in->id = id;
     in->channel = channel;
     in->close_after = close_after;
+    in->streams = job->client->stream_input;
+    if (close_after && need_close(job->client, err) < 0)
+        return -1;
     abx_buf_init(&in->waiting, MAX_WAITING);
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     yyjson_mut_val *start = abx_mut_obj(d, root, "start");
     if (abx__envd_put_selector(job->client, d, start, id, err) < 0)
         return -1;
-    if (!job->client->abx)
+    if (!in->streams)
         return 0;
-    abx_mut_bool(d, start, "abx", true);
+    if (job->client->abx)
+        abx_mut_bool(d, start, "abx", true);
     return abx__envd_stream_start(job, &stream_spec, ABX_TAKE(d), 0, err);
 }
 
@@ -190,7 +202,7 @@ static int pty_start(abx__envd_job *job, abx_error **err)
 static int on_input(abx__envd_job *job, const uint8_t *bytes, size_t n)
 {
     input *in = job->state;
-    if (job->client->abx)
+    if (in->streams)
         return abx__envd_stream_send(job, in->channel, bytes, n);
     if (abx_buf_add(&in->waiting, bytes, n) < 0)
         abx__envd_job_fail(
@@ -204,7 +216,7 @@ static void on_input_end(abx__envd_job *job)
 {
     input *in = job->state;
     in->ended = true;
-    if (job->client->abx)
+    if (in->streams)
         abx__envd_stream_send_end(job);
     else
         send_next(job);

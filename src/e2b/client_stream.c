@@ -304,7 +304,7 @@ int abx__envd_stream_start(abx__envd_job *job, const abx__envd_stream_spec *spec
     ABX_AUTO_MUT owned = doc;
     ABX_AUTO_BUF body = ABX_BUF(ABX__ENVD_MAX_MESSAGE);
     abx_envd_client *c = job->client;
-    const char *user = spec->has_user ? abx__envd_param(job, "user") : NULL;
+    const char *user = spec->has_user ? abx__envd_user(job) : NULL;
     if (abx__envd_check_user(user, err) < 0 ||
         put_envelope(c, spec->request, owned, &body, err) < 0)
         return -1;

@@ -50,7 +50,7 @@ int abx__envd_unary_start(abx__envd_job *job, const abx__envd_unary *u, yyjson_m
     ABX_AUTO_BUF body = ABX_BUF(ABX__ENVD_MAX_MESSAGE);
     abx_envd_client *c = job->client;
     ABX_CHECK(!job->unary_done);
-    const char *user = u->has_user ? abx__envd_param(job, "user") : NULL;
+    const char *user = u->has_user ? abx__envd_user(job) : NULL;
     if (abx__envd_check_user(user, err) < 0 ||
         abx_e2b_encode_mut(u->request, c->codec, yyjson_mut_doc_get_root(owned), &body, err) < 0)
         return -1;

@@ -69,10 +69,14 @@ static int watch_start(abx__envd_job *job, abx_error **err)
     const char *path = abx__envd_text(abx_call_params(job->call), "path");
     if (!path)
         return abx_fail(err, ABX_ERR_USAGE, "'path' cannot be a path");
+    bool recursive = abx_json_bool(abx_call_params(job->call), "recursive", false);
+    if (recursive && abx__envd_need(job->client, ABX__ENVD_V(0, 1, 4),
+                                    "watching the folders below another", err) < 0)
+        return -1;
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_str(d, root, "path", path);
-    if (abx_json_bool(abx_call_params(job->call), "recursive", false))
+    if (recursive)
         abx_mut_bool(d, root, "recursive", true);
     if (job->client->abx)
         abx_mut_bool(d, root, "abx", true);

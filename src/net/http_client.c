@@ -19,8 +19,15 @@ int abx_http_open(uv_loop_t *loop, const abx_http_options *options, abx_http **o
     http->user_agent =
         abx_strdup(http->options.user_agent ? http->options.user_agent : "abx/" ABX_VERSION);
     http->options.user_agent = NULL;
+    if (http->options.connect_to) {
+        ABX_AUTO_FREE char *line = abx_format("::%s", http->options.connect_to);
+        http->connect_to = curl_slist_append(NULL, line);
+        ABX_CHECK(http->connect_to);
+        http->options.connect_to = NULL;
+    }
     if (abx__multi_open(http, err) < 0) {
         free(http->user_agent);
+        curl_slist_free_all(http->connect_to);
         free(http);
         curl_global_cleanup();
         return -1;

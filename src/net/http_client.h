@@ -25,6 +25,9 @@ typedef struct abx_http_options {
      * With dial no proxy and no TLS is used. */
     int (*dial)(void *data, abx_error **err);
     void *dial_data;
+    /* "HOST:PORT": every connection goes there, whatever the URL's host; that one still names the server in Host and
+     * in the check of its certificate. Copied; NULL: by the URL. */
+    const char *connect_to;
     size_t max_head_bytes;       /* answers with a longer head fail; 0: 64 KiB */
     uint64_t connect_timeout_ms; /* 0: 30 s */
     const char *user_agent;      /* NULL: "abx/VERSION" */

@@ -28,6 +28,7 @@ struct abx_http {
     uv_loop_t *loop;
     abx_http_options options;
     char *user_agent;
+    struct curl_slist *connect_to; /* one line, or NULL */
     CURLM *multi;
     uv_timer_t timer;
     uv_prepare_t prepare; /* these two run the pending list, */

@@ -165,6 +165,8 @@ static void set_route(abx_http_transfer *t, const char *scheme, const char *host
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, t);
         curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
+    } else if (http->connect_to) {
+        curl_easy_setopt(easy, CURLOPT_CONNECT_TO, http->connect_to);
     }
     if (http->options.dial || http->options.no_proxy || is_loopback(host))
         curl_easy_setopt(easy, CURLOPT_PROXY, "");

@@ -216,34 +216,33 @@ static int on_alive(void *data)
 }
 
 /* --- life ----------------------------------------------------------------------------------------------------- */
-static void open_with(fake *f, abx_e2b_codec codec, bool abx, bool asking)
+void fake_open_options(fake *f, const abx_envd_client_options *options)
 {
     abx_error *err = NULL;
     memset(f, 0, sizeof *f);
     signal(SIGPIPE, SIG_IGN); /* the client may hang up while an answer is written */
     uv_loop_init(&f->loop);
     f->alive = 1;
-    abx_envd_client_options o = {.loop = &f->loop,
-                                 .base_url = "http://envd",
-                                 .sandbox_id = "sb1",
-                                 .token = "secret",
-                                 .codec = codec,
-                                 .abx = abx,
-                                 .dial = on_dial,
-                                 .dial_data = f,
-                                 .alive = asking ? NULL : on_alive};
+    abx_envd_client_options o = *options;
+    o.loop = &f->loop;
+    if (!o.base_url)
+        o.base_url = "http://envd";
+    o.sandbox_id = "sb1";
+    o.token = "secret";
+    o.dial = on_dial;
+    o.dial_data = f;
     if (abx_envd_client_open(&o, &f->client, &err) < 0)
         fail_msg("%s", abx_error_text(err));
 }
 
 void fake_open(fake *f, abx_e2b_codec codec, bool abx)
 {
-    open_with(f, codec, abx, false);
+    fake_open_options(f, &(abx_envd_client_options){.codec = codec, .abx = abx, .alive = on_alive});
 }
 
 void fake_open_asking(fake *f, abx_e2b_codec codec, bool abx)
 {
-    open_with(f, codec, abx, true);
+    fake_open_options(f, &(abx_envd_client_options){.codec = codec, .abx = abx});
 }
 
 static void on_client_closed(void *data)

@@ -63,6 +63,8 @@ typedef struct fake_run {
 void fake_open(fake *f, abx_e2b_codec codec, bool abx);
 /* Like fake_open, but there is no alive(): the client asks /health. */
 void fake_open_asking(fake *f, abx_e2b_codec codec, bool abx);
+/* Like fake_open_asking, with these options; loop, dial, id and token are its own. */
+void fake_open_options(fake *f, const abx_envd_client_options *options);
 void fake_close(fake *f);
 
 /* Add an answer. bytes may hold zeros. */

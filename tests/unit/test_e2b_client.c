@@ -62,8 +62,8 @@ static void a_process_runs(void **state)
     assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
     assert_request(&f, 0, "POST /process.Process/Start HTTP/1.1\r\n");
     assert_string_equal(fake_message(&f, 0),
-                        "{\"stdin\":false,\"process\":{\"cmd\":\"echo\",\"args\":[\"hi\"],"
-                        "\"envs\":{\"A\":\"b\"},\"cwd\":\"/w\"}}");
+                        "{\"process\":{\"cmd\":\"echo\",\"args\":[\"hi\"],"
+                        "\"envs\":{\"A\":\"b\"},\"cwd\":\"/w\"},\"stdin\":false}");
     static const char *const headers[][2] = {{"Content-Type", STREAM},
                                              {"Connect-Protocol-Version", "1"},
                                              {"Connect-Timeout-Ms", "2500"},

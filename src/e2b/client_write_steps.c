@@ -1,0 +1,245 @@
+/* fs.write to a stranger: the steps before and behind the upload. */
+#include "e2b/client_write.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/id.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define COMMAND_MS 30000
+#define NEW_MODE   0644 /* of a file that envd makes */
+
+/* --- fail ---------------------------------------------------------------------------------------------------- */
+static void on_removed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    abx__writing *w = job->state;
+    abx_error_free(err); /* the failure before it is the one that counts */
+    abx__envd_job_fail(job, ABX_TAKE(w->why));
+}
+
+void abx__write_fail(abx__envd_job *job, abx_error *err)
+{
+    static const abx__envd_unary unary = {
+        .path = "/filesystem.Filesystem/Remove",
+        .request = ABX_E2B_REMOVE_REQUEST,
+        .answer = ABX_E2B_REMOVE_RESPONSE,
+        .kind = ABX__ENVD_FILE,
+        .has_user = true,
+        .timeout_ms = ABX__ENVD_LINGER_MS,
+    };
+    abx__writing *w = job->state;
+    if (w->why && w->why != err)
+        abx_error_free(err);
+    else
+        w->why = err;
+    bool gone = w->why->id == ABX_ERR_SANDBOX_ENDED || w->why->id == ABX_ERR_SANDBOX_NOT_FOUND;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "path", w->path ? w->path : w->to);
+    if (!w->target || !w->sending || gone || job->main ||
+        abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_removed, NULL) < 0)
+        abx__envd_job_fail(job, ABX_TAKE(w->why));
+}
+
+/* --- look ---------------------------------------------------------------------------------------------------- */
+/* A name in the folder of this path. */
+static char *beside(const char *path)
+{
+    char id[13];
+    const char *slash = strrchr(path, '/');
+    abx_random_id(id, 12);
+    return abx_format("%.*s.abx-%s", slash ? (int)(slash - path) + 1 : 0, path, id);
+}
+
+/* What stands at the target decides where the bytes go. 0, or -1 and *err. */
+static int read_place(abx__envd_job *job, yyjson_val *entry, abx_error **err)
+{
+    abx__writing *w = job->state;
+    const char *type = abx_json_str(entry, "type", "");
+    const char *at = abx__envd_text(entry, "symlinkTarget");
+    if (strcmp(type, "FILE_TYPE_DIRECTORY") == 0) {
+        (void)abx_fail(err, ABX_ERR_FILE, "'%s' is a folder", w->to);
+        (*err)->sys_errno = EISDIR;
+        return -1;
+    }
+    if (strcmp(type, "FILE_TYPE_FILE") != 0)
+        return 0; /* a device, or a link to nothing: there is no old file to keep */
+    if (at && *at != '/')
+        return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the link '%s' leads to an unfit path", w->to);
+    w->target = abx_strdup(at ? at : w->to);
+    int mode = (int)(abx_json_int(entry, "mode", NEW_MODE) & 0777);
+    if (w->mode < 0 && mode != NEW_MODE)
+        w->mode = mode;
+    return 0;
+}
+
+static void on_looked(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    abx__writing *w = job->state;
+    if (err && err->id == ABX_ERR_FILE_NOT_FOUND) {
+        abx_error_free(ABX_TAKE(err));
+        w->target = abx_strdup(w->to);
+    } else if (!err) {
+        (void)read_place(job, yyjson_obj_get(answer, "entry"), &err);
+    }
+    if (!err && w->target) {
+        free(w->to);
+        w->to = beside(w->target);
+    }
+    if (err || w->why || abx__write_send(job, &err) < 0)
+        abx__write_fail(job, err ? err : w->why);
+    else
+        abx_call_want_input(job->call);
+}
+
+int abx__write_look(abx__envd_job *job, abx_error **err)
+{
+    static const abx__envd_unary unary = {
+        .path = "/filesystem.Filesystem/Stat",
+        .request = ABX_E2B_STAT_REQUEST,
+        .answer = ABX_E2B_STAT_RESPONSE,
+        .kind = ABX__ENVD_FILE,
+        .has_user = true,
+        .timeout_ms = ABX__ENVD_UNARY_MS,
+    };
+    abx__writing *w = job->state;
+    if (abx_has_suffix(w->to, "/"))
+        return abx_fail(err, ABX_ERR_USAGE, "'%s' names a folder", w->to);
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_str(d, root, "path", w->to);
+    return abx__envd_unary_start(job, &unary, d, on_looked, err);
+}
+
+/* --- move ---------------------------------------------------------------------------------------------------- */
+static void on_moved(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    abx__writing *w = job->state;
+    const char *path = abx__envd_text(yyjson_obj_get(answer, "entry"), "path");
+    if (!path)
+        path = w->target;
+    if (!err && *path != '/')
+        err = abx__envd_bad_answer(job->client, "the answer to the move has no path");
+    if (err) {
+        abx__write_fail(job, err);
+        return;
+    }
+    free(w->path);
+    w->path = abx_strdup(path);
+    abx__write_done(job);
+}
+
+static void move(abx__envd_job *job)
+{
+    static const abx__envd_unary unary = {
+        .path = "/filesystem.Filesystem/Move",
+        .request = ABX_E2B_MOVE_REQUEST,
+        .answer = ABX_E2B_MOVE_RESPONSE,
+        .kind = ABX__ENVD_FILE,
+        .has_user = true,
+        .timeout_ms = ABX__ENVD_UNARY_MS,
+    };
+    abx__writing *w = job->state;
+    abx_error *err = NULL;
+    if (!w->target) {
+        abx__write_done(job);
+        return;
+    }
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_str(d, root, "source", w->path);
+    abx_mut_str(d, root, "destination", w->target);
+    if (abx__envd_unary_start(job, &unary, d, on_moved, &err) < 0)
+        abx__write_fail(job, err);
+}
+
+/* --- arrange ------------------------------------------------------------------------------------------------- */
+static int on_data(abx__envd_job *job, abx_e2b_channel channel, const uint8_t *bytes, size_t n)
+{
+    abx__writing *w = job->state;
+    size_t room = w->words.max - w->words.len;
+    if (channel == ABX_E2B_STDERR && room > 0)
+        ABX_CHECK(abx_buf_add(&w->words, bytes, n < room ? n : room) == 0);
+    return 1;
+}
+
+static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
+{
+    abx__writing *w = job->state;
+    yyjson_val *end = yyjson_obj_get(yyjson_obj_get(message, "event"), "end");
+    if (!end)
+        return abx__envd_stream_idle(job, err);
+    w->exit = abx_json_bool(end, "exited", false) ? abx_json_int(end, "exitCode", 0) : 255;
+    return 0;
+}
+
+static void on_end(abx__envd_job *job, abx_error *err, const char *code)
+{
+    abx__writing *w = job->state;
+    if (!err && w->exit != 0) {
+        ABX_AUTO_FREE char *words = abx_printable(abx_buf_cstr(&w->words));
+        err = abx_error_new(ABX_ERR_FILE, "cannot set mode and time of '%s'%s%.200s",
+                            w->target ? w->target : w->to, *words ? ": " : "", words);
+    }
+    if (err || w->why)
+        abx__write_fail(job, err ? err : w->why);
+    else
+        move(job);
+}
+
+/* What sets the mode and the time of "$1"; coreutils takes parts of a second, others may not. */
+static char *script_of(const abx__writing *w)
+{
+    ABX_AUTO_FREE char *mode =
+        w->mode >= 0 ? abx_format("chmod %04o -- \"$1\"", (unsigned)w->mode) : abx_strdup("");
+    if (!w->modified)
+        return ABX_TAKE(mode);
+    return abx_format("%s%stouch -d @%s -- \"$1\" 2>/dev/null || touch -d @%.*s -- \"$1\"; }", mode,
+                      *mode ? " && { " : "{ ", w->modified, (int)strcspn(w->modified, "."),
+                      w->modified);
+}
+
+static int run(abx__envd_job *job, const char *script, abx_error **err)
+{
+    static const abx__envd_stream_spec spec = {
+        .path = "/process.Process/Start",
+        .request = ABX_E2B_START_REQUEST,
+        .answer = ABX_E2B_START_RESPONSE,
+        .has_user = true,
+        .data = on_data,
+        .message = on_message,
+        .end = on_end,
+        .kind = ABX__ENVD_START,
+    };
+    abx__writing *w = job->state;
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    yyjson_mut_val *config = abx_mut_obj(d, root, "process");
+    abx_mut_str(d, config, "cmd", "/bin/sh");
+    yyjson_mut_val *args = abx_mut_arr(d, config, "args");
+    const char *const words[] = {"-c", script, "sh", w->path};
+    for (size_t i = 0; i < ABX_COUNT(words); i++)
+        yyjson_mut_arr_add_strcpy(d, args, words[i]);
+    if (abx__envd_has(job->client, ABX__ENVD_V(0, 3, 0)))
+        abx_mut_bool(d, root, "stdin", false);
+    return abx__envd_stream_start(job, &spec, d, COMMAND_MS, err);
+}
+
+void abx__write_arrange(abx__envd_job *job)
+{
+    abx__writing *w = job->state;
+    abx_error *err = NULL;
+    if (w->why) {
+        abx__write_fail(job, w->why);
+        return;
+    }
+    if (job->client->abx || (w->mode < 0 && !w->modified)) {
+        move(job);
+        return;
+    }
+    ABX_AUTO_FREE char *script = script_of(w);
+    if (run(job, script, &err) < 0)
+        abx__write_fail(job, err);
+}

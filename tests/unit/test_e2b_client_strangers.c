@@ -1,0 +1,477 @@
+/* The client of envd before servers of strangers: what their version has, whose processes and files they are, how files
+ * are sent, and what is made of several requests because one of theirs cannot do it. */
+#include "envd_fake.h"
+
+#define JSON "application/json"
+
+static void assert_error(fake_run *run, const char *name, const char *text)
+{
+    assert_non_null(run->err);
+    assert_string_equal(abx_err_row_of(run->err->id)->name, name);
+    if (!strstr(run->err->message, text))
+        fail_msg("'%s' does not say '%s'", run->err->message, text);
+}
+
+static void assert_result(fake_run *run, const char *result)
+{
+    if (run->err)
+        fail_msg("%s", run->err->message);
+    assert_string_equal(run->result, result);
+}
+
+static void open_version(fake *f, const char *version)
+{
+    fake_open_options(f, &(abx_envd_client_options){.version = version});
+}
+
+static void done(fake *f, fake_run *run)
+{
+    fake_run_clear(run);
+    fake_close(f);
+}
+
+/* --- versions --------------------------------------------------------------------------------------------------- */
+static void refused(const char *version, const char *method, const char *params, const char *text)
+{
+    fake f;
+    fake_run run;
+    open_version(&f, version);
+    fake_call(&f, &run, method, params);
+    assert_error(&run, "FEATURE_MISSING", text);
+    assert_int_equal(f.request_count, 0);
+    done(&f, &run);
+}
+
+static void old_servers_are_not_asked_for_what_they_lack(void **state)
+{
+    refused("0.1.3", "fs.watch", "{\"path\":\"x\",\"recursive\":true}", "0.1.4");
+    refused("0.5.1", "process.close_stdin", "{\"processId\":\"7\"}",
+            "needs version 0.5.2 of the sandbox's envd, it is 0.5.1");
+    refused("0.5.1", "process.stdin", "{\"processId\":\"7\",\"close\":true}", "0.5.2");
+    refused("v0.6.1-rc1", "fs.write", "{\"path\":\"x\",\"metadata\":{\"a\":\"b\"}}", "0.6.2");
+    refused("9.9.9", "process.signal", "{\"processId\":\"7\",\"signal\":\"HUP\"}", "SIGHUP");
+    refused(NULL, "process.attach", "{\"processId\":\"7\",\"fromOffset\":{\"stdout\":0}}", "");
+}
+
+static void a_text_that_is_no_version_has_it_all(void **state)
+{
+    static const char *const versions[] = {"0.5.2", "0.5.10", "1.0.0", "latest", "0.5", "", NULL};
+    for (size_t i = 0; i < ABX_COUNT(versions); i++) {
+        fake f;
+        fake_run run;
+        open_version(&f, versions[i]);
+        fake_reply(&f, "200 OK", JSON, "{}");
+        fake_call(&f, &run, "process.close_stdin", "{\"processId\":\"7\"}");
+        assert_result(&run, "{}");
+        done(&f, &run);
+    }
+}
+
+#define STARTED "{\"event\":{\"start\":{\"pid\":42}}}"
+#define ENDED   "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}"
+
+static void started_with(const char *version, const char *params, const char *message)
+{
+    static const char *const stream[] = {STARTED, ENDED, "!{}", NULL};
+    fake f;
+    fake_run run;
+    open_version(&f, version);
+    fake_stream(&f, stream);
+    fake_call(&f, &run, "process.start", params);
+    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
+    assert_string_equal(fake_message(&f, 0), message);
+    done(&f, &run);
+}
+
+static void input_of_old_servers_is_ended_by_a_shell(void **state)
+{
+    started_with("0.3.0", "{\"cmd\":[\"a\",\"b c\"]}",
+                 "{\"process\":{\"cmd\":\"a\",\"args\":[\"b c\"]},\"stdin\":false}");
+    started_with("0.2.9", "{\"cmd\":[\"a\",\"b c\"]}",
+                 "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"exec \\\"$@\\\" "
+                 "</dev/null\",\"sh\",\"a\",\"b c\"]}}");
+    started_with("0.2.9", "{\"cmd\":[\"a\"],\"stdin\":\"stream\"}",
+                 "{\"process\":{\"cmd\":\"a\",\"args\":[]}}");
+}
+
+static void short_input_is_not_closed_where_that_cannot_be(void **state)
+{
+    static const char *const begun[] = {STARTED, NULL};
+    fake f;
+    fake_run run;
+    open_version(&f, "0.5.1");
+    fake_stream(&f, begun)->n -= strlen("0\r\n\r\n");
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_call(&f, &run, "process.start",
+              "{\"cmd\":[\"a\"],\"input\":{\"text\":\"hello\"},\"background\":true}");
+    assert_result(&run, "{\"id\":\"42\",\"pid\":42}");
+    assert_int_equal(f.request_count, 2);
+    assert_string_equal(
+        fake_message(&f, 0),
+        "{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-c\",\"exec 3<&0; exec "
+        "\\\"$@\\\" < <(exec head -c 5 <&3 3<&-) 3<&-\",\"sh\",\"a\"]},\"stdin\":true}");
+    assert_request(&f, 1, "POST /process.Process/SendInput HTTP/1.1\r\n");
+    done(&f, &run);
+}
+
+/* --- users and tokens ---------------------------------------------------------------------------------------- */
+static void user_of(const char *version, const char *default_user, const char *asked,
+                    const char *basic, const char *name)
+{
+    fake f;
+    fake_run run;
+    ABX_AUTO_FREE char *params = asked ? abx_format("{\"path\":\"x\",\"user\":\"%s\"}", asked)
+                                       : abx_strdup("{\"path\":\"x\"}");
+    fake_open_options(&f,
+                      &(abx_envd_client_options){.version = version, .default_user = default_user});
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_call(&f, &run, "fs.remove", params);
+    assert_result(&run, "{}");
+    fake_run_clear(&run);
+    fake_reply(&f, "200 OK", JSON, "bytes");
+    fake_call(&f, &run, "fs.read", params);
+    assert_result(&run, "{\"size\":5}");
+    fake_run_clear(&run);
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_call(&f, &run, "process.signal", "{\"processId\":\"7\",\"signal\":\"KILL\"}");
+    ABX_AUTO_FREE char *first = fake_header(&f, 0, "Authorization");
+    ABX_AUTO_FREE char *third = fake_header(&f, 2, "Authorization");
+    ABX_AUTO_FREE char *line = abx_format("GET /files?path=x%s%s HTTP/1.1\r\n",
+                                          name ? "&username=" : "", name ? name : "");
+    assert_true(basic ? first && strcmp(first, basic) == 0 : !first);
+    assert_null(third);
+    assert_request(&f, 1, line);
+    done(&f, &run);
+}
+
+static void whose_files_they_are(void **state)
+{
+    user_of(NULL, NULL, NULL, NULL, NULL);
+    user_of("0.4.0", NULL, NULL, NULL, NULL);
+    user_of("0.3.9", NULL, NULL, "Basic dXNlcjo=", "user");
+    user_of("0.3.9", "root", NULL, "Basic cm9vdDo=", "root");
+    user_of("0.6.13", "root", NULL, "Basic cm9vdDo=", "root");
+    user_of("0.6.13", "root", "user", "Basic dXNlcjo=", "user");
+}
+
+static void tokens_and_paths(void **state)
+{
+    fake f;
+    fake_run run;
+    fake_open_options(&f, &(abx_envd_client_options){.base_url = "http://proxy/sandbox/sb1/49983/",
+                                                     .code_url = "http://proxy/sandbox/sb1/49999",
+                                                     .traffic_token = "toll"});
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_call(&f, &run, "process.list", "{}");
+    fake_run_clear(&run);
+    fake_reply(&f, "200 OK", JSON, "[]");
+    fake_call(&f, &run, "code.context_list", "{}");
+    assert_result(&run, "{\"contexts\":[]}");
+    assert_request(&f, 0, "POST /sandbox/sb1/49983/process.Process/List HTTP/1.1\r\n");
+    assert_request(&f, 1, "GET /sandbox/sb1/49999/contexts HTTP/1.1\r\n");
+    for (size_t i = 0; i < 2; i++) {
+        ABX_AUTO_FREE char *host = fake_header(&f, i, "Host");
+        ABX_AUTO_FREE char *id = fake_header(&f, i, "E2b-Sandbox-Id");
+        ABX_AUTO_FREE char *port = fake_header(&f, i, "E2b-Sandbox-Port");
+        ABX_AUTO_FREE char *token = fake_header(&f, i, "X-Access-Token");
+        ABX_AUTO_FREE char *toll = fake_header(&f, i, "E2B-Traffic-Access-Token");
+        assert_string_equal(host, "proxy");
+        assert_string_equal(id, "sb1");
+        assert_string_equal(port, i ? "49999" : "49983");
+        assert_string_equal(token, "secret");
+        assert_string_equal(toll, "toll");
+    }
+    done(&f, &run);
+}
+
+static void options_that_do_not_fit(void **state)
+{
+    static const abx_envd_client_options rows[] = {
+        {.traffic_token = "a\nb"}, {.connect_to = "10.0.0.1"}, {.connect_to = "10.0.0.1:99999"},
+        {.connect_to = ":80"},     {.default_user = "a:b"},    {.base_url = "http://a\r\nb"}};
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        abx_envd_client_options o = rows[i];
+        abx_envd_client *client = NULL;
+        abx_error *err = NULL;
+        if (!o.base_url)
+            o.base_url = "http://envd";
+        assert_int_equal(abx_envd_client_open(&o, &client, &err), -1);
+        abx_error_free(err);
+    }
+}
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
+#define WRITTEN(path) "[{\"path\":\"" path "\",\"name\":\"x\",\"type\":\"file\"}]"
+
+static void write_bytes(fake *f, fake_run *run, const char *params, const char *bytes)
+{
+    fake_start(f, run, "fs.write", params);
+    if (run->call) {
+        (void)abx_call_write(run->call, bytes, strlen(bytes));
+        abx_call_write_end(run->call);
+    }
+    fake_wait(run);
+}
+
+static void a_form(const char *version, abx_envd_upload upload, const char *size, bool form)
+{
+    fake f;
+    fake_run run;
+    ABX_AUTO_FREE char *params = abx_format("{\"path\":\"d/he\\\"llo\"%s}", size);
+    fake_open_options(&f, &(abx_envd_client_options){.version = version, .upload = upload});
+    fake_reply(&f, "200 OK", "text/plain; charset=utf-8", WRITTEN("/d/x"));
+    write_bytes(&f, &run, params, "hello");
+    assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
+    assert_request(&f, 0, "POST /files?path=d/he%22llo HTTP/1.1\r\n");
+    ABX_AUTO_FREE char *type = fake_header(&f, 0, "Content-Type");
+    ABX_AUTO_FREE char *length = fake_header(&f, 0, "Content-Length");
+    assert_int_equal(length != NULL, *size != 0);
+    if (form) {
+        const char *boundary = strstr(type, "boundary=") + 9;
+        ABX_AUTO_FREE char *body = abx_format(
+            "--%s\r\nContent-Disposition: form-data; name=\"file\"; filename=\"d/he%%22llo\"\r\n"
+            "Content-Type: application/octet-stream\r\n\r\nhello\r\n--%s--\r\n",
+            boundary, boundary);
+        assert_string_equal(fake_body(&f, 0), body);
+        assert_true(!length || strtoul(length, NULL, 10) == strlen(body));
+    } else {
+        assert_string_equal(type, "application/octet-stream");
+        assert_string_equal(fake_body(&f, 0), "hello");
+    }
+    done(&f, &run);
+}
+
+static void how_files_are_sent(void **state)
+{
+    a_form(NULL, ABX_ENVD_UPLOAD_BY_VERSION, "", false);
+    a_form("0.5.7", ABX_ENVD_UPLOAD_BY_VERSION, ",\"size\":5", false);
+    a_form("0.5.6", ABX_ENVD_UPLOAD_BY_VERSION, ",\"size\":5", true);
+    a_form("0.5.6", ABX_ENVD_UPLOAD_BY_VERSION, "", true);
+    a_form("0.5.6", ABX_ENVD_UPLOAD_OCTETS, "", false);
+    a_form("9.0.0", ABX_ENVD_UPLOAD_FORM, ",\"size\":5", true);
+}
+
+static void metadata_of_files(void **state)
+{
+    static const char *const bad[] = {"{\"a b\":\"c\"}", "{\"\":\"c\"}", "{\"a\":\"\\u00fc\"}",
+                                      "{\"a\":\"b\\nc\"}", "{\"a:\":\"\"}"};
+    fake f;
+    fake_run run;
+    open_version(&f, "0.6.2");
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/x"));
+    write_bytes(&f, &run, "{\"path\":\"x\",\"metadata\":{\"Author\":\"me & you\",\"n\":\"\"}}",
+                "a");
+    ABX_AUTO_FREE char *author = fake_header(&f, 0, "X-Metadata-Author");
+    ABX_AUTO_FREE char *n = fake_header(&f, 0, "X-Metadata-n");
+    assert_string_equal(author, "me & you");
+    assert_string_equal(n, "");
+    fake_run_clear(&run);
+    for (size_t i = 0; i < ABX_COUNT(bad); i++) {
+        ABX_AUTO_FREE char *params = abx_format("{\"path\":\"x\",\"metadata\":%s}", bad[i]);
+        fake_call(&f, &run, "fs.write", params);
+        assert_error(&run, "USAGE", "");
+        fake_run_clear(&run);
+    }
+    fake_reply(&f, "200 OK", JSON,
+               "{\"entry\":{\"name\":\"x\",\"path\":\"/x\",\"type\":\"FILE_TYPE_FILE\","
+               "\"metadata\":{\"author\":\"me\"}}}");
+    fake_call(&f, &run, "fs.stat", "{\"path\":\"x\"}");
+    assert_non_null(strstr(run.result, "\"metadata\":{\"author\":\"me\"}"));
+    done(&f, &run);
+}
+
+/* The name beside the target that the i-th request uploads to. */
+static char *upload_name(const fake *f, size_t i)
+{
+    const char *from = strstr(f->requests[i]->head, "path=") + 5;
+    return abx_strndup(from, strcspn(from, " &"));
+}
+
+#define STAT_FILE(mode)                                                                            \
+    "{\"entry\":{\"name\":\"x\",\"path\":\"/d/x\",\"type\":\"FILE_TYPE_FILE\",\"mode\":" mode "}}"
+
+static void a_whole_file_comes_by_another_name(void **state)
+{
+    static const char *const ran[] = {STARTED, ENDED, "!{}", NULL};
+    fake f;
+    fake_run run;
+    open_version(&f, NULL);
+    fake_reply(&f, "404 Not Found", JSON, "{\"code\":\"not_found\",\"message\":\"no\"}");
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"));
+    fake_stream(&f, ran);
+    fake_reply(&f, "200 OK", JSON, "{\"entry\":{\"name\":\"x\",\"path\":\"/d/x\"}}");
+    write_bytes(&f, &run,
+                "{\"path\":\"/d/x\",\"whole\":true,\"mode\":493,\"size\":5,"
+                "\"modifiedAt\":\"2026-01-01T00:00:00.25Z\"}",
+                "hello");
+    assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
+    assert_request(&f, 0, "POST /filesystem.Filesystem/Stat");
+    ABX_AUTO_FREE char *name = upload_name(&f, 1);
+    assert_memory_equal(name, "/d/.abx-", 8);
+    assert_string_equal(fake_body(&f, 1), "hello");
+    assert_string_equal(
+        fake_message(&f, 2),
+        "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"chmod 0755 -- \\\"$1\\\" && { touch "
+        "-d "
+        "@1767225600.250000000 -- \\\"$1\\\" 2>/dev/null || touch -d @1767225600 -- \\\"$1\\\"; "
+        "}\",\"sh\",\"/d/.tmp\"]},\"stdin\":false}");
+    assert_string_equal(fake_body(&f, 3), "{\"source\":\"/d/.tmp\",\"destination\":\"/d/x\"}");
+    done(&f, &run);
+}
+
+static void a_mode_is_kept_and_a_link_followed(void **state)
+{
+    static const char *const ran[] = {STARTED, ENDED, "!{}", NULL};
+    fake f;
+    fake_run run;
+    open_version(&f, NULL);
+    fake_reply(
+        &f, "200 OK", JSON,
+        "{\"entry\":{\"name\":\"x\",\"path\":\"/d/x\",\"type\":\"FILE_TYPE_FILE\",\"mode\":384,"
+        "\"symlinkTarget\":\"/real/y\"}}");
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/real/.tmp"));
+    fake_stream(&f, ran);
+    fake_reply(&f, "200 OK", JSON, "{}");
+    write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
+    assert_result(&run, "{\"path\":\"/real/y\",\"size\":5}");
+    ABX_AUTO_FREE char *name = upload_name(&f, 1);
+    assert_memory_equal(name, "/real/.abx-", 11);
+    assert_non_null(strstr(fake_message(&f, 2), "\"chmod 0600 -- \\\"$1\\\"\""));
+    done(&f, &run);
+
+    open_version(&f, NULL); /* an ordinary mode needs no command */
+    fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"));
+    fake_reply(&f, "200 OK", JSON, "{}");
+    write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
+    assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
+    assert_int_equal(f.request_count, 3);
+    done(&f, &run);
+
+    open_version(&f, NULL); /* a device has no old bytes to keep */
+    fake_reply(&f, "200 OK", JSON, "{\"entry\":{\"name\":\"null\",\"path\":\"/dev/null\"}}");
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/dev/null"));
+    write_bytes(&f, &run, "{\"path\":\"/dev/null\",\"whole\":true}", "hello");
+    assert_result(&run, "{\"path\":\"/dev/null\",\"size\":5}");
+    assert_request(&f, 1, "POST /files?path=/dev/null HTTP/1.1\r\n");
+    done(&f, &run);
+}
+
+static void assert_removed(fake *f, const char *path)
+{
+    ABX_AUTO_FREE char *body = abx_format("{\"path\":\"%s\"}", path);
+    size_t last = f->request_count - 1;
+    assert_request(f, last, "POST /filesystem.Filesystem/Remove");
+    assert_string_equal(fake_body(f, last), body);
+}
+
+static void what_was_begun_is_removed(void **state)
+{
+    static const char *const failed[] = {STARTED, "{\"event\":{\"data\":{\"stderr\":\"bm8K\"}}}",
+                                         "{\"event\":{\"end\":{\"exitCode\":1,\"exited\":true}}}",
+                                         "!{}", NULL};
+    fake f;
+    fake_run run;
+    open_version(&f, NULL); /* the upload */
+    fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
+    fake_reply(&f, "507 Insufficient Storage", JSON, "{\"code\":507,\"message\":\"full\"}");
+    fake_reply(&f, "200 OK", JSON, "{}");
+    write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
+    assert_error(&run, "NO_SPACE", "full");
+    ABX_AUTO_FREE char *name = upload_name(&f, 1);
+    assert_removed(&f, name);
+    done(&f, &run);
+
+    open_version(&f, NULL); /* the command */
+    fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"));
+    fake_stream(&f, failed);
+    fake_reply(&f, "500 Internal Server Error", JSON, "{\"code\":\"internal\",\"message\":\"\"}");
+    write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true,\"mode\":0}", "hello");
+    assert_error(&run, "FILE", "cannot set mode and time of '/d/x': no");
+    assert_removed(&f, "/d/.tmp");
+    done(&f, &run);
+
+    open_version(&f, NULL); /* the move */
+    fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"));
+    fake_reply(&f, "500 Internal Server Error", JSON, "{\"code\":\"internal\",\"message\":\"eh\"}");
+    fake_reply(&f, "200 OK", JSON, "{}");
+    write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
+    assert_error(&run, "FILE", "eh");
+    assert_removed(&f, "/d/.tmp");
+    done(&f, &run);
+}
+
+static void a_folder_is_no_file(void **state)
+{
+    fake f;
+    fake_run run;
+    open_version(&f, NULL);
+    fake_reply(&f, "200 OK", JSON,
+               "{\"entry\":{\"name\":\"x\",\"path\":\"/d/x\",\"type\":\"FILE_TYPE_DIRECTORY\"}}");
+    write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
+    assert_error(&run, "FILE", "'/d/x' is a folder");
+    assert_int_equal(f.request_count, 1);
+    done(&f, &run);
+}
+
+static void a_cancelled_upload_leaves_nothing(void **state)
+{
+    fake f;
+    fake_run run;
+    open_version(&f, NULL);
+    fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
+    fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"))->hold = true;
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_start(&f, &run, "fs.write", "{\"path\":\"/d/x\",\"whole\":true}");
+    (void)abx_call_write(run.call, "hello", 5);
+    abx_call_write_end(run.call);
+    while (!f.held)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    abx_call_cancel(run.call);
+    fake_wait(&run);
+    assert_error(&run, "CANCELLED", "");
+    ABX_AUTO_FREE char *name = upload_name(&f, 1);
+    assert_removed(&f, name);
+    done(&f, &run);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+static void a_limit_that_nobody_keeps_is_kept_here(void **state)
+{
+    static const char *const begun[] = {STARTED, NULL};
+    fake f;
+    fake_run run;
+    open_version(&f, NULL);
+    fake_answer *a = fake_stream(&f, begun);
+    a->n -= strlen("0\r\n\r\n"); /* the stream stays open */
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_call(&f, &run, "process.start", "{\"cmd\":[\"a\"],\"timeoutMs\":1}");
+    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"signal\":\"SIGKILL\",\"timedOut\":true}");
+    assert_string_equal(fake_body(&f, 1),
+                        "{\"process\":{\"pid\":42},\"signal\":\"SIGNAL_SIGKILL\"}");
+    done(&f, &run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(old_servers_are_not_asked_for_what_they_lack),
+        cmocka_unit_test(a_text_that_is_no_version_has_it_all),
+        cmocka_unit_test(input_of_old_servers_is_ended_by_a_shell),
+        cmocka_unit_test(short_input_is_not_closed_where_that_cannot_be),
+        cmocka_unit_test(whose_files_they_are),
+        cmocka_unit_test(tokens_and_paths),
+        cmocka_unit_test(options_that_do_not_fit),
+        cmocka_unit_test(how_files_are_sent),
+        cmocka_unit_test(metadata_of_files),
+        cmocka_unit_test(a_whole_file_comes_by_another_name),
+        cmocka_unit_test(a_mode_is_kept_and_a_link_followed),
+        cmocka_unit_test(what_was_begun_is_removed),
+        cmocka_unit_test(a_folder_is_no_file),
+        cmocka_unit_test(a_cancelled_upload_leaves_nothing),
+        cmocka_unit_test(a_limit_that_nobody_keeps_is_kept_here),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -27,6 +27,13 @@ abx_error *abx__envd_code_error(const abx__envd_job *job, const abx__envd_exchan
                 abx_error_new(ABX_ERR_CONTEXT_NOT_FOUND, "there is no context '%s'", context));
         }
         break;
+    case 502:
+        if (strstr(err->message, "port is not open")) {
+            err->id = ABX_ERR_START_FAILED;
+            (void)abx_hint(&err,
+                           "its template may have no code interpreter: see 'create --template'");
+        }
+        break;
     case 422: err->id = ABX_ERR_USAGE; break;
     case 429: err->id = c->abx ? ABX_ERR_QUOTA : ABX_ERR_RATE_LIMIT; break;
     case 500: err->id = ABX_ERR_START_FAILED; break;

@@ -43,10 +43,24 @@ abx_error *abx__envd_bad_answer(const abx_envd_client *c, const char *fmt, ...)
     return abx__envd_stamp(c, NULL, abx_error_new(ABX_ERR_BACKEND_ANSWER, "%s", text));
 }
 
-/* Our own envd says so in the text; the caller wants to know what to do. */
+/* A gateway that finds a sandbox, but none that answers. */
+static bool names_paused_sandbox(const char *message)
+{
+    return strstr(message, "healthy sandbox not found") != NULL;
+}
+
+static bool names_gone_sandbox(const char *message)
+{
+    if (names_paused_sandbox(message))
+        return false;
+    return strstr(message, "andbox was not found") || strstr(message, "andbox not found");
+}
+
+/* Our own envd says so in the text, and one gateway; the caller wants to know what to do. */
 static abx_error *explain_paused(const abx_envd_client *c, abx_error *err, bool refused)
 {
-    if (!c->abx || !refused || !strstr(err->message, "is paused"))
+    bool ours = c->abx && refused && strstr(err->message, "is paused");
+    if (!ours && !(err->id == ABX_ERR_NETWORK && names_paused_sandbox(err->message)))
         return err;
     err->id = ABX_ERR_CONFLICT;
     (void)abx_hint(&err, "'abx resume %s' lets it go on", c->sandbox_id);
@@ -105,11 +119,6 @@ static abx_err_id id_of(const code_row *row, abx__envd_kind kind, int *sys_errno
     case ABX__ENVD_FILE: *sys_errno = row->file_errno; return row->file;
     default: *sys_errno = 0; return row->process;
     }
-}
-
-static bool names_gone_sandbox(const char *message)
-{
-    return strstr(message, "andbox was not found") != NULL;
 }
 
 abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind, yyjson_val *v)
@@ -174,14 +183,15 @@ static abx_error *html_error(const abx__envd_exchange *x)
     return err;
 }
 
-static abx_err_id id_of_status(int status, abx__envd_kind kind)
+/* rpc: a call of a method, which answers in Connect's way when it is there. */
+static abx_err_id id_of_status(int status, abx__envd_kind kind, bool rpc)
 {
     bool file = kind == ABX__ENVD_FILE;
     switch (status) {
     case 400: return file ? ABX_ERR_FILE : ABX_ERR_USAGE;
     case 401: return ABX_ERR_API_KEY;
     case 403: return ABX_ERR_FORBIDDEN;
-    case 404: return file ? ABX_ERR_FILE_NOT_FOUND : ABX_ERR_FEATURE_MISSING;
+    case 404: return file && !rpc ? ABX_ERR_FILE_NOT_FOUND : ABX_ERR_FEATURE_MISSING;
     case 405:
     case 415:
     case 501: return ABX_ERR_FEATURE_MISSING;
@@ -201,14 +211,25 @@ static abx_err_id id_of_status(int status, abx__envd_kind kind)
 static abx_error *status_error(const abx__envd_exchange *x, abx__envd_kind kind,
                                const char *message)
 {
-    abx_err_id id = id_of_status(x->status, kind);
-    if (x->status == 502 && names_gone_sandbox(message))
+    abx_err_id id = id_of_status(x->status, kind, x->answer_type != NULL);
+    if (x->status == 410 || ((x->status == 502 || x->status == 404) && names_gone_sandbox(message)))
         id = ABX_ERR_SANDBOX_NOT_FOUND;
     if (x->status == 401 && strstr(message, "user '"))
         id = ABX_ERR_USAGE;
     if (!*message)
         return abx_error_new(id, "the server answered with status %d", x->status);
     return abx_error_new(id, "%s", message);
+}
+
+/* {"error":"not found"}: no envd, but what stands before it. Such words are about the sandbox, not about a file in it. */
+static abx_error *gateway_error(const abx__envd_exchange *x, const char *word)
+{
+    ABX_AUTO_FREE char *message = one_line(word);
+    abx_err_id id = x->status == 404 || x->status == 410
+                        ? ABX_ERR_SANDBOX_NOT_FOUND
+                        : id_of_status(x->status, ABX__ENVD_CONTROL, true);
+    return abx_error_new(id, "the way to the sandbox is refused: %s (status %d)", message,
+                         x->status);
 }
 
 /* A good status, but not the type or the encoding that was asked for. */
@@ -244,8 +265,10 @@ abx_error *abx__envd_answer_error(const abx_envd_client *c, abx__envd_kind kind,
         err = abx__envd_connect_error(c, kind, root);
     } else {
         const char *text = root ? abx_json_str(root, "message", "") : abx_buf_cstr(&x->body);
+        const char *word = *text ? NULL : abx_json_str(root, "error", NULL);
         ABX_AUTO_FREE char *message = one_line(text);
-        err = explain_paused(c, status_error(x, kind, message), x->status == 409);
+        err = word ? gateway_error(x, word) : status_error(x, kind, message);
+        err = explain_paused(c, err, x->status == 409);
     }
     if (err->id == ABX_ERR_RATE_LIMIT && x->retry_after) {
         ABX_AUTO_FREE char *after = one_line(x->retry_after);

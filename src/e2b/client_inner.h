@@ -149,9 +149,9 @@ typedef struct abx__envd_op {
     /* The caller wants the end. NULL: all exchanges are cancelled, the job fails. */
     void (*cancel)(abx__envd_job *job);
     void (*clear)(abx__envd_job *job); /* releases what the state holds */
-    /* Only operations with a connection of their own: the caller takes chunks again; the job is over, let go. */
+    /* The caller takes chunks and events again. NULL: the main exchange goes on. */
     void (*resume)(abx__envd_job *job);
-    void (*stop)(abx__envd_job *job);
+    void (*stop)(abx__envd_job *job); /* the job is over: let go of a connection of its own */
 } abx__envd_op;
 
 typedef struct abx__envd_stream abx__envd_stream;
@@ -237,6 +237,7 @@ typedef struct abx__envd_stream_spec {
     void (*end)(abx__envd_job *job, abx_error *err, const char *code);
     void (*writable)(abx__envd_job *job); /* of a client stream */
     abx__envd_kind kind;
+    uint64_t first_ms; /* until the first message; 0: ABX__ENVD_FIRST_MS */
 } abx__envd_stream_spec;
 
 /* spec is borrowed (static). doc is taken over. connect_timeout_ms: the server's own limit, 0: none. */

@@ -94,10 +94,15 @@ static void on_linger(abx__envd_job *job)
         abx_http_cancel(job->main->transfer);
 }
 
+static uint64_t first_ms(const abx__envd_stream_spec *spec)
+{
+    return spec->first_ms ? spec->first_ms : ABX__ENVD_FIRST_MS;
+}
+
 static void on_first_late(abx__envd_job *job)
 {
     give_up(job, abx_error_new(ABX_ERR_TIMEOUT, "no answer within %d seconds",
-                               ABX__ENVD_FIRST_MS / 1000));
+                               (int)(first_ms(job->stream->spec) / 1000)));
 }
 
 /* --- messages in ------------------------------------------------------------------------------------------- */
@@ -337,7 +342,7 @@ int abx__envd_stream_start(abx__envd_job *job, const abx__envd_stream_spec *spec
     if (spec->input)
         (void)abx_http_write(job->main->transfer, body.data, body.len);
     else
-        abx__envd_job_after(job, ABX__ENVD_FIRST_MS, on_first_late);
+        abx__envd_job_after(job, first_ms(spec), on_first_late);
     return 0;
 }
 

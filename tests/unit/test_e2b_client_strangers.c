@@ -437,6 +437,118 @@ static void a_cancelled_upload_leaves_nothing(void **state)
     done(&f, &run);
 }
 
+/* --- changes of files ---------------------------------------------------------------------------------------- */
+#define CHANGE(name, type) "{\"name\":\"" name "\",\"type\":\"EVENT_TYPE_" type "\"}"
+
+static bool has_change(void *data)
+{
+    fake_run *run = data;
+    return strstr(abx_buf_cstr(&run->events), "change") != NULL;
+}
+
+static void polled(fake *f, fake_run *run, size_t from)
+{
+    fake_reply(f, "200 OK", JSON, "{\"watcherId\":\"w1\"}");
+    fake_reply(f, "200 OK", JSON, "{}");
+    fake_reply(
+        f, "200 OK", JSON,
+        "{\"events\":[" CHANGE("a", "CREATE") "," CHANGE("a", "NEW") "," CHANGE("a", "WRITE") "]}");
+    fake_reply(f, "200 OK", JSON, "{}");
+    fake_start(f, run, "fs.watch", "{\"path\":\"d\",\"recursive\":true,\"user\":\"root\"}");
+    fake_until(f, has_change, run);
+    abx_call_cancel(run->call);
+    fake_wait(run);
+    assert_error(run, "CANCELLED", "");
+    assert_string_equal(abx_buf_cstr(&run->events),
+                        "started {}\nchange {\"kind\":\"create\",\"name\":\"a\"}\nchange "
+                        "{\"kind\":\"write\",\"name\":\"a\"}\n");
+    assert_request(f, from, "POST /filesystem.Filesystem/CreateWatcher HTTP/1.1\r\n");
+    assert_string_equal(fake_body(f, from), "{\"path\":\"d\",\"recursive\":true}");
+    ABX_AUTO_FREE char *user = fake_header(f, from, "Authorization");
+    assert_string_equal(user, "Basic cm9vdDo=");
+    assert_string_equal(fake_body(f, from + 1), "{\"watcherId\":\"w1\"}");
+    size_t last = f->request_count - 1;
+    assert_request(f, last, "POST /filesystem.Filesystem/RemoveWatcher HTTP/1.1\r\n");
+}
+
+static void changes_are_asked_for(void **state)
+{
+    fake f;
+    fake_run run;
+    fake_open_options(&f, &(abx_envd_client_options){.poll_watch = true});
+    polled(&f, &run, 0);
+    done(&f, &run);
+
+    static const char *const missing[] = {"404 Not Found", "501 Not Implemented", "415 Nope"};
+    for (size_t i = 0; i < ABX_COUNT(missing); i++) {
+        open_version(&f, NULL); /* no such stream there: it is not tried again */
+        fake_reply(&f, missing[i], "text/plain", "404 page not found");
+        polled(&f, &run, 1);
+        fake_run_clear(&run);
+        size_t n = f.request_count;
+        polled(&f, &run, n);
+        done(&f, &run);
+    }
+}
+
+static void watchers_that_fail(void **state)
+{
+    static const char *const bad[] = {"{}", "{\"watcherId\":\"\"}"};
+    fake f;
+    fake_run run;
+    for (size_t i = 0; i < ABX_COUNT(bad); i++) {
+        fake_open_options(&f, &(abx_envd_client_options){.poll_watch = true});
+        fake_reply(&f, "200 OK", JSON, bad[i]);
+        fake_call(&f, &run, "fs.watch", "{\"path\":\"d\"}");
+        assert_error(&run, "BACKEND_ANSWER", "no id");
+        done(&f, &run);
+    }
+    fake_open_options(&f, &(abx_envd_client_options){.poll_watch = true});
+    fake_reply(&f, "404 Not Found", JSON, "{\"code\":\"not_found\",\"message\":\"no d\"}");
+    fake_call(&f, &run, "fs.watch", "{\"path\":\"d\"}");
+    assert_error(&run, "FILE_NOT_FOUND", "no d");
+    fake_run_clear(&run);
+    fake_reply(&f, "200 OK", JSON, "{\"watcherId\":\"w1\"}");
+    fake_reply(&f, "200 OK", JSON, "{\"events\":[" CHANGE("../a", "CREATE") "]}");
+    fake_call(&f, &run, "fs.watch", "{\"path\":\"d\"}");
+    assert_error(&run, "BACKEND_ANSWER", "unfit name");
+    done(&f, &run);
+}
+
+/* --- words of gateways --------------------------------------------------------------------------------------- */
+static void what_stands_before_a_sandbox_is_understood(void **state)
+{
+    static const struct {
+        const char *method, *status, *type, *body, *name;
+    } rows[] = {
+        {"fs.read", "404 Not Found", JSON, "{\"error\":\"not found\"}", "SANDBOX_NOT_FOUND"},
+        {"fs.read", "404 Not Found", JSON, "{\"code\":404,\"message\":\"path 'x'\"}",
+         "FILE_NOT_FOUND"},
+        {"fs.stat", "404 Not Found", "text/plain", "404 page not found", "FEATURE_MISSING"},
+        {"fs.stat", "410 Gone", JSON, "{\"error\":\"gone\"}", "SANDBOX_NOT_FOUND"},
+        {"fs.stat", "503 Unavailable", JSON, "{\"error\":\"service unavailable\"}", "NETWORK"},
+        {"fs.stat", "502 Bad Gateway", "text/plain", "sandbox not found: x", "SANDBOX_NOT_FOUND"},
+        {"fs.stat", "502 Bad Gateway", "text/plain", "healthy sandbox not found: x", "CONFLICT"},
+        {"fs.stat", "502 Bad Gateway", JSON,
+         "{\"sandboxId\":\"x\",\"message\":\"The sandbox was not found\",\"code\":502}",
+         "SANDBOX_NOT_FOUND"},
+        {"code.context_list", "502 Bad Gateway", JSON,
+         "{\"sandboxId\":\"x\",\"message\":\"The sandbox is running but port is not open\","
+         "\"port\":49999,\"code\":502}",
+         "START_FAILED"},
+    };
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        fake f;
+        fake_run run;
+        open_version(&f, NULL);
+        for (int n = 0; n < 3; n++) /* some are asked again */
+            fake_reply(&f, rows[i].status, rows[i].type, rows[i].body);
+        fake_call(&f, &run, rows[i].method, "{\"path\":\"x\"}");
+        assert_error(&run, rows[i].name, "");
+        done(&f, &run);
+    }
+}
+
 /* --- time --------------------------------------------------------------------------------------------------------- */
 static void a_limit_that_nobody_keeps_is_kept_here(void **state)
 {
@@ -471,6 +583,9 @@ int main(void)
         cmocka_unit_test(what_was_begun_is_removed),
         cmocka_unit_test(a_folder_is_no_file),
         cmocka_unit_test(a_cancelled_upload_leaves_nothing),
+        cmocka_unit_test(changes_are_asked_for),
+        cmocka_unit_test(watchers_that_fail),
+        cmocka_unit_test(what_stands_before_a_sandbox_is_understood),
         cmocka_unit_test(a_limit_that_nobody_keeps_is_kept_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

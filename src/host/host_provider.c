@@ -17,7 +17,7 @@ static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest 
     abx_fail(err, ABX_ERR_PROVIDER_KIND,
              "provider '%s' is of kind '%s', which this version of abx cannot run", m->id,
              abx_kind_name(m->kind));
-    abx_hint(err, "it runs the kinds builtin and exec");
+    abx_hint(err, "it runs the kinds builtin, exec and rest");
     return NULL;
 }
 

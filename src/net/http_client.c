@@ -85,6 +85,11 @@ void abx_http_cancel(abx_http_transfer *t)
     abx__multi_pend(t);
 }
 
+bool abx_http_was_sent(const abx_http_transfer *t)
+{
+    return t->sent;
+}
+
 void abx_http_pause(abx_http_transfer *t)
 {
     /* The next bytes that curl wants to hand over are refused, and then stay in curl and the socket. */

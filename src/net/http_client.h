@@ -48,6 +48,9 @@ typedef struct abx_http_request {
     uint64_t timeout_ms;      /* of the whole transfer, 0: none */
     uint64_t idle_timeout_ms; /* no byte in either direction for so long while we wait; 0: none */
     uint64_t max_body_bytes;  /* answers with a longer body fail; 0: no limit */
+    /* Never sent twice: it gets a connection of its own, since a request on a used one is sent again when that turns out to be
+     * closed. */
+    bool once;
 } abx_http_request;
 
 typedef struct abx_http_handlers {
@@ -75,6 +78,8 @@ int abx_http_start(abx_http *http, const abx_http_request *request,
                    abx_error **err);
 /* A wish: on_end comes later, with CANCELLED or with what won the race. */
 void abx_http_cancel(abx_http_transfer *t);
+/* In on_end: whether a byte of the request left for the server. */
+bool abx_http_was_sent(const abx_http_transfer *t);
 /* Stop and go on with on_body: while paused at most 1 MiB is held back, the rest waits in the socket. */
 void abx_http_pause(abx_http_transfer *t);
 void abx_http_resume(abx_http_transfer *t);

@@ -72,6 +72,7 @@ struct abx_http_transfer {
 
     bool is_pending;
     bool added; /* to the multi handle */
+    bool sent;  /* set at its end: something of the request went out */
     bool head_done;
     bool paused;     /* by the user */
     bool held;       /* curl keeps back bytes of the answer */

@@ -319,6 +319,8 @@ static void set_common(abx_http_transfer *t, const abx_http_request *r)
         curl_easy_setopt(easy, CURLOPT_WS_OPTIONS, CURLWS_RAW_MODE);
     if (r->timeout_ms)
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
+    if (r->once)
+        curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
 static void transfer_free(abx_http_transfer *t)
@@ -463,7 +465,10 @@ static void unlink_transfer(abx_http_transfer *t)
 void abx__transfer_finish(abx_http_transfer *t, CURLcode code)
 {
     ABX_AUTO_ERROR error = NULL;
+    long sent = 0;
 
+    curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+    t->sent = sent > 0;
     drop_handle(t);
     unlink_transfer(t);
     if (t->error)

@@ -1,4 +1,5 @@
-/* The host's side of a call: what stands between door and adapter. Doors and adapters do not include this. */
+/* The side of whoever stands between door and adapter: the host, and a service whose sandbox is not known yet. Doors and adapters do not
+ * include this. */
 #ifndef ABX_OPS_CALL_HOST_H
 #define ABX_OPS_CALL_HOST_H
 

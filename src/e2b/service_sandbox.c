@@ -1,0 +1,131 @@
+/* sandbox.info, kill, set_timeout, pause: one question each. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "e2b/service_inner.h"
+
+/* A question about the call's sandbox at this route. */
+static void send_one(abx__svc_job *job, abx_op_id op, const char *method, const char *path,
+                     yyjson_mut_doc *body,
+                     void (*then)(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err))
+{
+    char *full = abx__svc_route(job->service, op, path, job->sandbox, &method);
+    abx__svc_send send = {.method = method,
+                          .path = full,
+                          .body = body,
+                          .repeat = true,
+                          .about = ABX__ABOUT_SANDBOX,
+                          .subject = job->sandbox,
+                          .then = then};
+    abx__svc_job_send(job, &send);
+}
+
+/* --- info -------------------------------------------------------------------------------------------------------- */
+static void on_info(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err)
+{
+    if (!err)
+        (void)abx__svc_check_sandbox(job->route, answer->root, &err);
+    if (err) {
+        abx__svc_job_fail(job, err);
+        return;
+    }
+    abx__svc_box_learn(job->service, answer->root);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx__svc_put_sandbox(d, root, answer->root);
+    abx__svc_job_end(job, d);
+}
+
+int abx__svc_info(abx_e2b_service *s, abx_call *call, abx_error **err)
+{
+    (void)err;
+    abx__svc_job *job = abx__svc_job_new(s, call);
+    send_one(job, ABX_OP_SANDBOX_INFO, "GET", "/sandboxes/{id}", NULL, on_info);
+    return 0;
+}
+
+/* --- kill -------------------------------------------------------------------------------------------------------- */
+static void on_killed(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err)
+{
+    bool gone = err && err->id == ABX_ERR_SANDBOX_NOT_FOUND;
+    if (err && !gone) {
+        abx__svc_job_fail(job, err);
+        return;
+    }
+    if (gone && answer && answer->again) /* by the first sending, whose answer was lost */
+        abx_error_free(ABX_TAKE(err));
+    abx__svc_box_forget(abx__svc_box_find(job->service, job->sandbox), true);
+    if (err)
+        abx__svc_job_fail(job, err);
+    else
+        abx__svc_job_end(job, NULL);
+}
+
+int abx__svc_kill(abx_e2b_service *s, abx_call *call, abx_error **err)
+{
+    (void)err;
+    abx__svc_job *job = abx__svc_job_new(s, call);
+    send_one(job, ABX_OP_SANDBOX_KILL, "DELETE", "/sandboxes/{id}", NULL, on_killed);
+    return 0;
+}
+
+/* --- set_timeout -------------------------------------------------------------------------------------------------- */
+static void on_timeout_set(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err)
+{
+    (void)answer;
+    if (err) {
+        abx__svc_job_fail(job, err);
+        return;
+    }
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    int64_t seconds = abx_json_int(yyjson_doc_get_root(job->body), "timeout", 0);
+    if (seconds > 0) {
+        char text[ABX_RFC3339_SIZE];
+        abx_format_rfc3339(abx_now_wall_ms() + seconds * 1000, text);
+        abx_mut_str(d, root, "expiresAt", text);
+    }
+    abx__svc_job_end(job, d);
+}
+
+int abx__svc_set_timeout(abx_e2b_service *s, abx_call *call, abx_error **err)
+{
+    yyjson_mut_val *body;
+    ABX_AUTO_MUT d = abx_mut_new(&body);
+    int64_t ms = abx_json_int(abx_call_params(call), "timeoutMs", 0);
+    if (abx__svc_put_timeout(s, d, body, ms, err) < 0)
+        return -1;
+    abx__svc_job *job = abx__svc_job_new(s, call);
+    job->body = abx_json_freeze(d);
+    send_one(job, ABX_OP_SANDBOX_SET_TIMEOUT, "POST", "/sandboxes/{id}/timeout", d, on_timeout_set);
+    return 0;
+}
+
+/* --- pause ---------------------------------------------------------------------------------------------------------- */
+static void on_paused(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err)
+{
+    bool was = err && answer && answer->status == 409;
+    if (err && !was) {
+        abx__svc_job_fail(job, err);
+        return;
+    }
+    abx_error_free(err);
+    /* what it is like when it goes on is asked for then */
+    abx__svc_box_forget(abx__svc_box_find(job->service, job->sandbox), false);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_bool(d, root, "paused", !was || answer->again);
+    abx__svc_job_end(job, d);
+}
+
+int abx__svc_pause(abx_e2b_service *s, abx_call *call, abx_error **err)
+{
+    (void)err;
+    yyjson_mut_val *body;
+    ABX_AUTO_MUT d = abx_mut_new(&body);
+    abx__svc_job *job = abx__svc_job_new(s, call);
+    send_one(job, ABX_OP_SANDBOX_PAUSE, "POST", "/sandboxes/{id}/pause", d, on_paused);
+    return 0;
+}

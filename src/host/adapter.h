@@ -45,8 +45,9 @@ typedef struct abx_adapter {
     const char *kind; /* "builtin", "rest", "exec", "node" */
     /* The ids that this adapter serves without a manifest (builtin), NULL at the end; or NULL. */
     const char *const *builtin_ids;
-    const char *title; /* builtin: its name for people */
-    bool ties;         /* a sandbox that is made with `tied` ends with this process by itself */
+    const char *title;    /* builtin: its name for people */
+    unsigned common_keys; /* builtin: which common keys it is given, 1u << ABX_CORE_… each */
+    bool ties;            /* a sandbox that is made with `tied` ends with this process by itself */
     int (*open)(const abx_connection *connection, abx_provider **out, abx_error **err);
     /* Make a provider that is `opening` ready: cb once, later, on the loop, with an error (borrowed) when it cannot be. May be asked
      * several times at once. NULL: never opening. */

@@ -303,6 +303,19 @@ int abx_config_set_flag(abx_config *c, const char *key, const char *value, abx_e
     return 0;
 }
 
+void abx_config_end_trial(abx_config *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->flags.count; i++) {
+        abx_config_value v = c->flags.items[i];
+        if (abx_has_prefix(v.key, "providers."))
+            value_clear(&v);
+        else
+            c->flags.items[kept++] = v;
+    }
+    c->flags.count = kept;
+}
+
 /* What a key is without flags: environment, files, default. */
 static const char *get_below(abx_config *c, const char *key, const abx_setting_row *row,
                              abx_source *source, const char **where)

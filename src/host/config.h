@@ -45,6 +45,8 @@ int abx_config_open(const abx_config_options *options, abx_config **out, abx_err
 void abx_config_free(abx_config *config);
 /* A flag of the command line sets a value (checked). */
 int abx_config_set_flag(abx_config *config, const char *key, const char *value, abx_error **err);
+/* Forget what it set for keys of providers ("providers.ID.KEY"): values that are tried before they are stored. */
+void abx_config_end_trial(abx_config *config);
 
 /* The value as text (borrowed until the config changes), NULL if there is none and no default. *source and *where
  * ("flag --provider", "ABX_PROVIDER", "FILE:LINE") are set when not NULL. key: "provider", "output", … or
@@ -56,6 +58,13 @@ char *abx_config_secret(abx_config *config, const char *provider, const char *ke
 /* The options of a builtin provider as an object: [providers.ID] beside the common keys, -O flags over them, defaults
  * below. NULL and *err when an -O flag does not fit. */
 yyjson_doc *abx_config_provider_options(abx_config *config, const char *provider, abx_error **err);
+/* Where the value of a provider's key is looked for, in that order, as text for people: "ABX_API_KEY, [profiles.work.providers.ID] and
+ * [providers.ID] of '/home/me/.abx/config.toml', '/etc/abx/config.toml'". Owned by the caller. */
+char *abx_config_places(abx_config *config, const char *provider, const char *key);
+/* The secrets that the user's file holds for a provider, below the profile in use if it holds some there, else outside of profiles:
+ * whole keys as abx_config_apply takes them, NULL at the end. The array and the texts are the caller's (abx_config_free_keys). */
+char **abx_config_stored_secrets(abx_config *config, const char *provider);
+void abx_config_free_keys(char **keys);
 /* The options that a manifest declares as an object of the types that it gives: -O flags, then the variables that it names,
  * then the chosen profile and the files, then its defaults. Each value is checked; references of secret ones are
  * resolved. NULL and *err: USAGE for a flag; PROVIDER_CONFIG for a variable, a file, a key that it does not have, and for
@@ -88,6 +97,13 @@ const struct abx_setting_row *abx_config_row(abx_config *config, const char *key
  * kept, checked before. Mode 0600. */
 int abx_config_write(abx_config *config, const char *key, const char *value, abx_error **err);
 int abx_config_unset(abx_config *config, const char *key, abx_error **err);
+/* Several of these in one step: the file holds all changes or none, whenever it is interrupted. value NULL takes the key out; one that is
+ * not there stays so. */
+typedef struct abx_config_change {
+    const char *key, *value;
+} abx_config_change;
+int abx_config_apply(abx_config *config, const abx_config_change *changes, size_t count,
+                     abx_error **err);
 const char *abx_config_user_path(abx_config *config);
 /* The project's file, or NULL; whether the user trusts its present content. */
 const char *abx_config_project_path(abx_config *config, bool *trusted);

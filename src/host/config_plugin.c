@@ -246,6 +246,9 @@ static int put_option(abx_config *c, const abx_manifest *m, const abx_option *o,
                       yyjson_mut_val *object, abx_error **err)
 {
     ABX_AUTO_FREE char *key = abx_format("providers.%s.%s", m->id, o->name);
+    const abx_config_value *trial = abx__config_in_flags(c, key);
+    if (trial)
+        return put_file(c, o, trial, d, object, err) < 0 ? -1 : 1;
     const char *flag = flag_of(c, o->name);
     if (flag)
         return put_flag(c, o, key, flag, d, object, err) < 0 ? -1 : 1;

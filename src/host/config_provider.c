@@ -94,7 +94,7 @@ static char *key_text(const abx_config *c, const char *key, const abx_setting_ro
 {
     const abx_config_value *flag = abx__config_in_flags(c, key);
     if (flag)
-        return abx_strdup(flag->text);
+        return row->secret ? abx__config_resolve(c, flag, err) : abx_strdup(flag->text);
     const char *env = row->env ? abx__config_env(c, row->env) : NULL;
     if (env)
         return abx_strdup(env);

@@ -103,34 +103,89 @@ bool abx_config_is_secret(abx_config *c, const char *key)
     return row && row->secret;
 }
 
-/* Read the file ("" if there is none), change it by `literal` (NULL: unset), check and replace it. */
-static int change(abx_config *c, const char *key, const char *literal, abx_error **err)
+/* What a change writes: literal NULL takes the key out. */
+typedef struct edit {
+    const char *key;
+    char *literal;
+} edit;
+
+static void free_edits(edit *edits, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (edits[i].literal)
+            explicit_bzero(edits[i].literal, strlen(edits[i].literal)); /* may be a secret */
+        free(edits[i].literal);
+    }
+    free(edits);
+}
+
+static void wipe(abx_buf *text)
+{
+    if (text->data)
+        explicit_bzero(text->data, text->cap);
+}
+
+/* One edit after the other; `text` becomes what the file will hold. */
+static int edit_text(const abx_config *c, const edit *edits, size_t n, abx_buf *text,
+                     abx_error **err)
+{
+    for (size_t i = 0; i < n; i++) {
+        ABX_AUTO_BUF next = ABX_BUF(ABX_TOML_MAX);
+        const edit *e = &edits[i];
+        int rc = e->literal
+                     ? abx__config_edit_set(abx_buf_cstr(text), text->len, e->key, e->literal,
+                                            &next, err)
+                     : abx__config_edit_unset(abx_buf_cstr(text), text->len, e->key, &next, err);
+        if (rc < 0) {
+            wipe(&next);
+            return abx_wrap(err, "cannot change '%s'", c->user_path);
+        }
+        wipe(text);
+        abx_buf swap = *text;
+        *text = next;
+        next = swap;
+    }
+    return 0;
+}
+
+static int check_text(abx_config *c, const abx_config_file *file, const abx_buf *text,
+                      const char *key, abx_error **err)
+{
+    abx_config probe = {.home = c->home};
+    int rc = abx__config_parse(&probe, file, abx_buf_cstr(text), text->len, err);
+    abx__config_forget_files(&probe);
+    if (rc == 0)
+        return 0;
+    abx_wrap(err, "cannot set '%s'", key);
+    return abx_hint(err, "edit '%s' by hand", c->user_path);
+}
+
+/* Read the file ("" if there is none), change it, check and replace it, once for all edits. */
+static int change(abx_config *c, const edit *edits, size_t n, abx_error **err)
 {
     ABX_AUTO_FD lock = lock_folder(c->user_path, err);
-    ABX_AUTO_BUF old = ABX_BUF(0);
-    ABX_AUTO_BUF new = ABX_BUF(ABX_TOML_MAX);
+    ABX_AUTO_BUF text = ABX_BUF(ABX_TOML_MAX);
     abx_config_file file = {c->user_path, ABX_SOURCE_USER, c->user_named, !c->user_named};
     if (lock < 0)
         return -1;
-    int rc = abx__config_read(&file, &old, NULL, err);
+    int rc = abx__config_read(&file, &text, NULL, err);
     if (rc < 0)
         return -1;
-    if (rc == 1 && !literal)
+    bool sets = false;
+    for (size_t i = 0; i < n; i++)
+        sets = sets || edits[i].literal;
+    if (n == 0 || (rc == 1 && !sets))
         return 0;
-    rc = literal ? abx__config_edit_set(abx_buf_cstr(&old), old.len, key, literal, &new, err)
-                 : abx__config_edit_unset(abx_buf_cstr(&old), old.len, key, &new, err);
-    if (rc < 0)
-        return abx_wrap(err, "cannot change '%s'", c->user_path);
-    abx_config probe = {.home = c->home};
-    rc = abx__config_parse(&probe, &file, abx_buf_cstr(&new), new.len, err);
-    abx__config_forget_files(&probe);
-    if (rc < 0) {
-        abx_wrap(err, "cannot set '%s'", key);
-        return abx_hint(err, "edit '%s' by hand", c->user_path);
+    rc = edit_text(c, edits, n, &text, err);
+    if (rc == 0)
+        rc = check_text(c, &file, &text, edits[0].key, err);
+    if (rc == 0) {
+        /* Through a link, so that a file kept elsewhere stays a link. */
+        ABX_AUTO_FREE char *target = realpath(c->user_path, NULL);
+        rc = abx_write_atomic(target ? target : c->user_path, text.data, text.len, 0600, true, err);
     }
-    /* Through a link, so that a file kept elsewhere stays a link. */
-    ABX_AUTO_FREE char *target = realpath(c->user_path, NULL);
-    return abx_write_atomic(target ? target : c->user_path, new.data, new.len, 0600, true, err);
+    wipe(&text);
+    return rc;
 }
 
 /* A profile that no file has would stop every later command. */
@@ -144,22 +199,20 @@ static int check_profile_value(const abx_config *c, const char *value, abx_error
     return abx_hint(err, "make it first: abx config set profiles.%s.provider ID", shown);
 }
 
-int abx_config_write(abx_config *c, const char *key, const char *value, abx_error **err)
+/* The literal that a key is set to; NULL and *err when it cannot have this value. */
+static char *checked_literal(abx_config *c, const char *key, const char *value, abx_error **err)
 {
     const abx_setting_row *row = row_of(c, key, err);
     if (!row)
-        return -1;
+        return NULL;
     if (is_bool_option(row))
         value = abx__config_plain_bool(value);
     bool reference = row->secret && abx_is_reference(value);
     if (!reference && abx_setting_check(row, value, ABX_ERR_USAGE, key, err) < 0)
-        return -1;
+        return NULL;
     if (strcmp(key, "profile") == 0 && check_profile_value(c, value, err) < 0)
-        return -1;
-    ABX_AUTO_FREE char *literal = literal_of(row, value, err);
-    if (!literal || change(c, key, literal, err) < 0)
-        return -1;
-    return abx__config_reload(c, err);
+        return NULL;
+    return literal_of(row, value, err);
 }
 
 /* What a file has that the plugin does not know (any more) can be taken out. */
@@ -172,9 +225,31 @@ static bool may_unset(abx_config *c, const char *key, abx_error **err)
     return row_of(c, key, err) != NULL;
 }
 
+int abx_config_apply(abx_config *c, const abx_config_change *changes, size_t n, abx_error **err)
+{
+    edit *edits = abx_alloc_array(n + 1, sizeof *edits);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        edits[i].key = changes[i].key;
+        if (changes[i].value) {
+            edits[i].literal = checked_literal(c, changes[i].key, changes[i].value, err);
+            rc = edits[i].literal ? 0 : -1;
+        } else {
+            rc = may_unset(c, changes[i].key, err) ? 0 : -1;
+        }
+    }
+    if (rc == 0)
+        rc = change(c, edits, n, err);
+    free_edits(edits, n);
+    return rc < 0 ? -1 : abx__config_reload(c, err);
+}
+
+int abx_config_write(abx_config *c, const char *key, const char *value, abx_error **err)
+{
+    return abx_config_apply(c, &(abx_config_change){key, value}, 1, err);
+}
+
 int abx_config_unset(abx_config *c, const char *key, abx_error **err)
 {
-    if (!may_unset(c, key, err) || change(c, key, NULL, err) < 0)
-        return -1;
-    return abx__config_reload(c, err);
+    return abx_config_apply(c, &(abx_config_change){key, NULL}, 1, err);
 }

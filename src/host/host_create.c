@@ -86,6 +86,7 @@ static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, vo
     abx_error *why = NULL;
     int rc = abx__host_ledger(k->host, &ledger, &why);
     if (*err) {
+        abx__host_explain(k->host, k->provider, true, *err);
         if (!(*err)->provider)
             (*err)->provider = abx_strdup(k->provider);
         if (rc == 0)

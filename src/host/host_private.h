@@ -52,6 +52,8 @@ int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_e
 /* E8004 unless the provider has what the call needs, or the host can emulate it. */
 int abx__host_gate(const abx_provider *provider, const char *id, const abx_call *call,
                    abx_error **err);
+/* Complete an error of a provider: abx_explain_error (host/credentials.h). */
+void abx__host_explain(const abx_host *host, const char *id, bool asked, abx_error *err);
 void abx__host_free_provider(abx_open_provider *p);
 /* Give a call that passed the gate to a provider that is ready, or emulate it. As an adapter's start. */
 int abx__host_give(abx_host *host, abx_provider *provider, const char *provider_id, abx_call *call,

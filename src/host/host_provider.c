@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/secrets.h"
 #include "base/text.h"
+#include "host/credentials.h"
 #include "host/emulate.h"
 #include "host/host_private.h"
 #include "host/providers.h"
@@ -19,6 +20,12 @@ static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest 
              abx_kind_name(m->kind));
     abx_hint(err, "it runs the kinds builtin, exec and rest");
     return NULL;
+}
+
+void abx__host_explain(const abx_host *host, const char *id, bool asked, abx_error *err)
+{
+    abx_providers known = {.home = host->home, .adapters = host->adapters, .config = host->config};
+    abx_explain_error(&known, id, asked, err);
 }
 
 static abx_used_folder *find_folder(const abx_host *host, const char *id)
@@ -59,13 +66,12 @@ static int fail_unknown(abx_host *host, const char *id, abx_error **err)
     return abx_providers_unknown(&known, id, err);
 }
 
-static int read_keys(abx_host *host, abx_open_provider *p, abx_error **err)
+/* Only what it takes: a program that forks a sandbox of `local` must not have loaded any secret. */
+static int read_keys(abx_host *host, const abx_adapter *adapter, abx_open_provider *p,
+                     abx_error **err)
 {
-    /* `local` has no keys, and a program that forks a sandbox must not have loaded any. */
-    if (strcmp(p->id, "local") == 0)
-        return 0;
     for (int key = 0; key < ABX_CORE_COUNT; key++) {
-        if (p->plugin && !p->plugin->consent[key])
+        if (p->plugin ? !p->plugin->consent[key] : !(adapter->common_keys & (1u << key)))
             continue;
         abx_error *why = NULL;
         p->keys[key] =
@@ -99,7 +105,7 @@ static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_pr
 {
     p->options = p->plugin ? abx_config_plugin_options(host->config, p->plugin->manifest, err)
                            : abx_config_provider_options(host->config, p->id, err);
-    if (!p->options || read_keys(host, p, err) < 0)
+    if (!p->options || read_keys(host, adapter, p, err) < 0)
         return -1;
     collect_secrets(p);
     if (p->secrets[0] && host->on_secret)
@@ -179,6 +185,8 @@ int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_e
     if (!adapter || open_provider(host, adapter, p, &why) < 0) {
         if (why && !why->provider && adapter)
             why->provider = abx_strdup(id);
+        if (why)
+            abx__host_explain(host, id, true, why);
         abx__host_free_provider(p);
         return abx_error_take(err, why);
     }

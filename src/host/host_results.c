@@ -145,6 +145,9 @@ static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, voi
 {
     watch *w = data;
     abx_op_id op = abx_call_op(c)->id;
+    if (*err)
+        abx__host_explain(w->host, w->provider, abx_has_prefix(abx_call_op(c)->method, "sandbox."),
+                          *err);
     bool gone = *err && (*err)->id == ABX_ERR_SANDBOX_NOT_FOUND;
     if (*err && !(*err)->provider)
         (*err)->provider = abx_strdup(w->provider);

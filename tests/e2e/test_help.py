@@ -50,6 +50,8 @@ VERBS = {
     "provider info": ["provider inspect"],
     "provider caps": [],
     "provider use": [],
+    "provider login": [],
+    "provider logout": [],
     "provider validate": [],
     "provider new": [],
     "provider install": ["provider add", "provider upgrade"],

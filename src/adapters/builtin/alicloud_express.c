@@ -5,7 +5,7 @@
 static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err)
 {
     (void)out;
-    abx_fail(err, ABX_ERR_API_KEY, "no credentials for provider '%s'", connection->provider);
+    abx_fail(err, ABX_ERR_API_KEY, "no API key for provider '%s'", connection->provider);
     return abx_hint(err,
                     "'--provider local' (or 'abx config set provider local') needs no account");
 }
@@ -28,6 +28,7 @@ const abx_adapter abx_adapter_alicloud_express = {
     .kind = "builtin",
     .builtin_ids = ids,
     .title = "Alibaba Cloud Express",
+    .common_keys = 1u << ABX_CORE_API_KEY | 1u << ABX_CORE_API_URL | 1u << ABX_CORE_DOMAIN,
     .open = open_provider,
     .start = start,
     .close = close_provider,

@@ -1,22 +1,15 @@
 /* config and context: settings with their source. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "doors/cli/ask.h"
 #include "doors/cli/details.h"
 #include "doors/cli/dry_run.h"
-#include "doors/cli/guard.h"
 #include "doors/cli/print.h"
+#include "doors/cli/secret_input.h"
 #include "doors/cli/verbs.h"
 #include "host/config_keys.h"
-
-#define VALUE_MAX 16384 /* bytes of a value from standard input */
 
 int abx_verb_config_list(abx_cli *cli, abx_error **err)
 {
@@ -81,61 +74,6 @@ int abx_verb_config_get(abx_cli *cli, abx_error **err)
     return abx_print_line(cli, value, err);
 }
 
-/* Bytes of the first line, without its end. -1 and *err. */
-static ssize_t read_line(abx_cli *cli, char text[VALUE_MAX + 1], abx_error **err)
-{
-    size_t n = 0;
-    while (n < VALUE_MAX) {
-        if (abx_wait_readable(cli, STDIN_FILENO, err) < 0)
-            return -1;
-        ssize_t rc = read(STDIN_FILENO, text + n, 1); /* what comes behind the line is not ours */
-        if (rc < 0 && errno == EINTR)
-            continue;
-        if (rc < 0)
-            return abx_fail_errno(err, ABX_ERR_USAGE, errno,
-                                  "cannot read the value from standard input");
-        if (rc == 0 || text[n] == '\n')
-            break;
-        n++;
-    }
-    return (ssize_t)(n > 0 && text[n - 1] == '\r' ? n - 1 : n);
-}
-
-/* The first line of standard input, not echoed if that is a terminal. Owned; NULL and *err. */
-static char *read_value(abx_cli *cli, abx_error **err)
-{
-    struct termios before;
-    memset(&before, 0, sizeof before);
-    bool hidden = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
-    if (hidden && (cli->no_input || !isatty(STDERR_FILENO))) {
-        abx_fail(err, ABX_ERR_USAGE, "a value is needed, and nobody can be asked");
-        abx_hint(err, "give it on standard input: abx config set %s - < FILE", cli->args->words[0]);
-        return NULL;
-    }
-    abx_guard_memory();
-    if (abx_cli_open_loop(cli, err) < 0) /* a signal must not leave the terminal silent */
-        return NULL;
-    if (hidden) {
-        struct termios mode = before;
-        mode.c_lflag &= ~(tcflag_t)ECHO;
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &mode);
-        fputs("value: ", stderr);
-    }
-    char text[VALUE_MAX + 1];
-    ssize_t n = cli->stdin_closed ? 0 : read_line(cli, text, err);
-    if (hidden) {
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
-        fputc('\n', stderr);
-    }
-    char *value = NULL;
-    if (n == 0 || (n > 0 && memchr(text, 0, (size_t)n)))
-        abx_fail(err, ABX_ERR_USAGE, "standard input holds no value");
-    else if (n > 0)
-        value = abx_strndup(text, (size_t)n);
-    explicit_bzero(text, sizeof text);
-    return value;
-}
-
 /* --dry-run of set (value: as it was typed, not what standard input holds), unset and trust. */
 static int plan_config(abx_cli *cli, const char *what, const char *key, const char *value,
                        abx_error **err)
@@ -175,8 +113,14 @@ int abx_verb_config_set(abx_cli *cli, abx_error **err)
                           strcmp(value, "-") != 0))
         return plan_config(cli, "config.set", key, value, err);
     if (strcmp(value, "-") == 0) {
-        char *read = read_value(cli, err);
-        int rc = read ? abx_config_write(cli->_config, key, read, err) : -1;
+        ABX_AUTO_FREE char *instead = abx_format("abx config set %s - < FILE", key);
+        const abx_secret_ask ask = {.what = "value", .instead = instead};
+        char *read = abx_read_secret(cli, &ask, err);
+        int rc = -1;
+        if (read && !read[0])
+            abx_fail(err, ABX_ERR_USAGE, "standard input holds no value");
+        else if (read)
+            rc = abx_config_write(cli->_config, key, read, err);
         if (read)
             explicit_bzero(read, strlen(read));
         free(read);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test: checks, unit tests under the sanitizers, end-to-end tests as root and as an
-# ordinary user, fuzz targets, examples of the documentation. The last line counts them.
-# Usage: scripts/test.sh [STAGE...]     stages: checks tidy unit e2e e2e_user fuzz docs (default: all)
+# ordinary user (both at once: each waits more than it computes), fuzz targets, examples of the documentation.
+# clang-tidy takes, at idle priority, what the others leave. The last line counts them.
+# Usage: scripts/test.sh [STAGE...]     stages: checks unit e2e e2e_user fuzz docs tidy (default: all)
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -18,7 +19,7 @@ fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
 results=$root/build/test
 python=/usr/bin/python3
 passed=0 failed=0 skipped=0
-complete=0 user='' user_copy=''
+complete=0 user='' user_copy='' user_run='' tidy_run=''
 pytest_seconds=1500
 [[ -z ${ABX_SOAK:-} ]] || pytest_seconds=14400
 
@@ -89,8 +90,22 @@ checks() {
     done
 }
 
+# What ran beside the others (its pid, its log): waits for its end, shows its words, returns its code.
+outcome_of() {
+    local rc=0
+    wait "$1" || rc=$?
+    cat "$2"
+    return "$rc"
+}
+
+tidy_starts() {
+    "$python" scripts/tidy.py --beside >"$results/tidy.log" 2>&1 </dev/null &
+    tidy_run=$!
+}
+
 tidy() {
-    check "clang-tidy" "$python" scripts/tidy.py
+    check "clang-tidy" outcome_of "$tidy_run" "$results/tidy.log"
+    tidy_run=''
 }
 
 # The counts of a JUnit file as "passed failed skipped"; none or a broken one is one failure.
@@ -122,7 +137,6 @@ run_pytest() {
 }
 
 e2e() {
-    [[ -d tests/e2e ]] || return 0
     run_pytest e2e tests/e2e env ABX_BUILD="$root/build/release" \
         ABX_HELPERS="$root/build/release/tests/e2e"
 }
@@ -147,22 +161,27 @@ run_as_user() {
     local home
     home=$(getent passwd "$user" | cut -d: -f6)
     cd "$user_copy"
-    timeout "$pytest_seconds" setpriv --reuid "$user" --regid "$user" --init-groups --reset-env \
+    exec setpriv --pdeathsig KILL timeout "$pytest_seconds" setpriv --pdeathsig KILL --reuid "$user" --regid "$user" --init-groups --reset-env \
         env HOME="$home" PATH="$PATH" PYTHONDONTWRITEBYTECODE=1 \
         ABX_BUILD="$user_copy/build/release" ABX_HELPERS="$user_copy/build/release/tests/e2e" \
         ABX_SOAK="${ABX_SOAK:-}" ABX_TUN="$user_copy/tun" \
         "$python" -m pytest -q -p no:cacheprovider --junitxml="$user_copy/e2e_user.xml" \
-        -m 'not once' tests/e2e \
-        </dev/null || true
+        -m 'not once' tests/e2e </dev/null
+}
+
+e2e_user_starts() {
+    if ((EUID != 0)); then
+        return 0 # e2e runs as one
+    fi
+    make_user
+    (trap - EXIT && run_as_user) >"$results/e2e_user.log" 2>&1 &
+    user_run=$!
 }
 
 e2e_user() {
-    [[ -d tests/e2e ]] || return 0
-    if ((EUID != 0)); then
-        return 0 # e2e has already run as one
-    fi
-    make_user
-    (trap - EXIT && run_as_user)
+    [[ -n $user_run ]] || return 0
+    outcome_of "$user_run" "$results/e2e_user.log" || true
+    user_run=''
     count_junit "$user_copy/e2e_user.xml"
     remove_user
 }
@@ -220,7 +239,13 @@ main() {
     mkdir -p "$results"
     stage "packages" packages
     stage "builds (release, asan, fuzz)" builds
-    for s in checks tidy unit e2e e2e_user fuzz docs; do
+    if wanted tidy; then
+        tidy_starts
+    fi
+    if wanted e2e_user; then
+        e2e_user_starts
+    fi
+    for s in checks unit e2e e2e_user fuzz docs tidy; do
         if wanted "$s"; then
             stage "$s" "$s"
         fi
@@ -231,7 +256,10 @@ main() {
 # Always the end: the throwaway user goes, the counts are printed. A stage that broke off is a failure;
 # so is a skip, a hole that nobody chose.
 finish() {
-    local code=$?
+    local code=$? pid
+    for pid in $tidy_run $user_run; do
+        kill "$pid" 2>/dev/null || true
+    done
     remove_user
     ((complete)) || failed=$((failed + 1))
     ((passed + failed > 0)) || failed=1

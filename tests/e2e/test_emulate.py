@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 EMULATED = ["process.stdin", "fs.stat", "filesystem.watch"]
 
 

@@ -273,9 +273,11 @@ def test_raw_call_and_log(home):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_its_own_error(early, fault):
+def test_each_fault_is_its_own_error(early, home, fault):
     _, code, error = early[fault].result()
     want, words = FAULTS[fault]
+    if error["code"] == "E5001" != want:  # at that time the machine had too much to do for the plugin's two seconds
+        _, code, error = fault_run(home, fault)
     assert error["code"] == want, error
     assert re.search(words, error["message"]), error
     assert code == 125

@@ -13,6 +13,8 @@ import hostile_envd
 from harness import LIMIT, SOAK, wait_for
 from hostile_envd import ANSWERS, FAKE, hostile_fixture
 
+pytestmark = pytest.mark.once
+
 MOST_MIB = 96  # resident, at the most: the program has about 10
 
 VERBS = {

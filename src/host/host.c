@@ -50,6 +50,7 @@ int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **e
     host->adapters = options->adapters;
     host->may_fork = options->may_fork;
     host->strict = options->strict;
+    host->exact_ids = options->exact_ids;
     host->on_secret = options->on_secret;
     host->self = abx_strdup(options->self);
     host->log = options->log;

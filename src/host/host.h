@@ -25,6 +25,9 @@ typedef struct abx_host_options {
     const char *self;                   /* command line that starts this program again, or NULL */
     const abx_log *log;
     bool strict; /* see abx_connection */
+    /* sandboxId is always the provider's own whole id, never a name or the beginning of one: for servers, whose callers got it from
+     * the provider. With abx_host_start_at the ledger is not asked. */
+    bool exact_ids;
     /* A provider is being opened with secrets: they are in this process's memory now. NULL allowed. */
     void (*on_secret)(void);
 } abx_host_options;

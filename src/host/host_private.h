@@ -30,7 +30,7 @@ struct abx_host {
     char *home;
     abx_config *config;
     const abx_adapter *const *adapters;
-    bool may_fork, strict;
+    bool may_fork, strict, exact_ids;
     void (*on_secret)(void);
     abx_used_folder *folders;
     char *self;

@@ -68,7 +68,10 @@ static int start_on_sandbox(abx_host *host, const char *forced, const char *word
     ABX_AUTO_FREE char *id = NULL;
     ABX_AUTO_FREE char *provider = NULL;
     abx_error *why = NULL;
-    if (abx_host_resolve(host, word, &id, &provider, &why) < 0) {
+    if (host->exact_ids && forced) {
+        id = abx_strdup(word);
+        provider = abx_strdup(forced);
+    } else if (abx_host_resolve(host, word, &id, &provider, &why) < 0) {
         bool lost = why->id == ABX_ERR_SANDBOX_NOT_FOUND || why->id == ABX_ERR_LOCAL_STATE;
         if (!lost || !taken_as_id(host, word, forced, &id, &provider))
             return abx_error_take(err, why);

@@ -163,6 +163,14 @@ const char *abx_exchange_path(const abx_exchange *x)
     return x->path;
 }
 
+void abx_exchange_strip(abx_exchange *x, size_t n)
+{
+    ABX_CHECK(n < strlen(x->path) && x->path[n] == '/');
+    x->path += n;
+    if (x->target[0] == '/')
+        x->target += n;
+}
+
 const char *abx_exchange_query(const abx_exchange *x)
 {
     return x->query;

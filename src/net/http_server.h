@@ -78,6 +78,8 @@ int abx_tls_add(abx_tls *t, const void *chain, size_t chain_len, const void *key
 const char *abx_exchange_method(const abx_exchange *x);
 const char *abx_exchange_target(const abx_exchange *x); /* as sent: path and query */
 const char *abx_exchange_path(const abx_exchange *x); /* still percent-encoded, without the query */
+/* Take n bytes off the head of the path and of the target; what is left must begin with '/'. */
+void abx_exchange_strip(abx_exchange *x, size_t n);
 const char *abx_exchange_query(const abx_exchange *x); /* without '?'; "" if there is none */
 const abx_http_headers *abx_exchange_headers(const abx_exchange *x);
 const char *abx_exchange_header(const abx_exchange *x, const char *name); /* or NULL */

@@ -233,7 +233,9 @@ int abx_cli_open(abx_cli *cli, abx_error **err)
         .home = cli->_home,
         .config = cli->_config,
         .adapters = cli->adapters,
-        .may_fork = !abx_config_holds_secret(cli->_config), /* one command, no threads */
+        /* one command, no threads */
+        .may_fork = !cli->serves && !abx_config_holds_secret(cli->_config),
+        .exact_ids = cli->serves,
         .self = cli->self,
         .on_secret = abx_guard_memory,
         .log = &cli->log,

@@ -32,7 +32,8 @@ typedef void (*abx_cli_signal_cb)(abx_cli *cli, int sig, void *data);
 struct abx_cli {
     const abx_args *args;
     const abx_adapter *const *adapters;
-    const char *self; /* path of this program */
+    const struct abx_server_door *e2b; /* the E2B door; NULL in a program without it */
+    const char *self;                  /* path of this program */
     abx_output_format format;
     const char *color; /* the setting, borrowed from the configuration; NULL: not read yet */
     bool quiet, no_input, yes;
@@ -43,6 +44,7 @@ struct abx_cli {
     bool dry_run;       /* nothing is changed: see dry_run.h */
     yyjson_val
         *command;      /* run without a command: what the sandbox's image is made to run; or NULL */
+    bool serves;       /* it is a server: set before the host is opened */
     bool detached;     /* the process that was followed lives on without us */
     bool remote;       /* a call was started: from now on no failure is one of the command line */
     uint64_t deadline; /* monotonic ms; ABX_FOREVER */
@@ -130,6 +132,7 @@ static inline bool abx_cli_json(const abx_cli *cli)
 }
 
 /* The whole program behind main's special cases. Returns the exit code. */
-int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters);
+int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters,
+                 const struct abx_server_door *e2b);
 
 #endif

@@ -1,9 +1,10 @@
-/* abx: the program. Which adapters there are is said by the registry; everything else is the command line's. */
+/* abx: the program. Which adapters there are is said by the registry, which doors run as servers here; everything else is the command line's. */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "adapters/registry.h"
 #include "doors/cli/cli.h"
+#include "doors/e2b/serve.h"
 #include "local/local.h"
 
 /* A umask that takes the owner's own rights away would make files that we cannot open again. */
@@ -19,5 +20,5 @@ int main(int argc, char **argv)
     /* Not a verb: how a parent that holds secrets or threads has the first process of a sandbox made. */
     if (argc == 2 && strcmp(argv[1], "__local-start") == 0)
         return abx_local_starter_main();
-    return abx_cli_main(argc, argv, abx_adapters);
+    return abx_cli_main(argc, argv, abx_adapters, &e2b_server_door);
 }

@@ -1,0 +1,23 @@
+/* What only the files about the door's own life share: serve.c, keys.c, dispatch.c. */
+#ifndef ABX_DOORS_E2B_LIFE_H
+#define ABX_DOORS_E2B_LIFE_H
+
+#include "doors/e2b/door.h"
+
+/* keys.c: key, seed and the port of last time (0: none); made when they are not there. 0, or -1 and *err. */
+int e2b_keys_load(e2b_door *door, int *port, abx_error **err);
+int e2b_keys_save(const e2b_door *door, abx_error **err);
+bool e2b_key_fits(const e2b_door *door, const char *key); /* in constant time; NULL: no */
+
+/* dispatch.c: each request of the HTTP server; data: the door. */
+void e2b_dispatch(abx_exchange *x, void *data);
+/* serve.c: something is asked of the door: its idle time begins anew. */
+void e2b_life_touch(e2b_door *door);
+/* Something that the end of the door waits for is gone; the door may be, afterwards. */
+void e2b_life_part_gone(e2b_door *door);
+/* ask.c: end all calls that are under way. */
+void e2b_asks_cancel(e2b_door *door);
+/* control.c: a request of the control plane. */
+void e2b_control(e2b_door *door, abx_exchange *x);
+
+#endif

@@ -1,0 +1,47 @@
+/* Does a sandbox still live? One question for all who want to know at the same time. */
+#include "base/mem.h"
+#include "doors/e2b/control.h"
+
+typedef struct e2b_waiter {
+    struct e2b_waiter *next;
+    e2b_look_cb cb;
+    void *data;
+} e2b_waiter;
+
+static void on_info(void *data, yyjson_val *result, const abx_error *err)
+{
+    e2b_box *box = data;
+    if (result)
+        e2b_box_see(box, result);
+    else if (err->id == ABX_ERR_SANDBOX_NOT_FOUND)
+        e2b_box_forget(box);
+    const abx_error *unsaid = err && err->id != ABX_ERR_SANDBOX_NOT_FOUND ? err : NULL;
+    for (e2b_waiter *w = ABX_TAKE(box->lookers), *next; w; w = next) {
+        next = w->next;
+        if (w->cb)
+            w->cb(w->data, box, unsaid);
+        free(w);
+    }
+    e2b_box_unref(box);
+}
+
+void e2b_box_look(e2b_box *box, e2b_look_cb cb, void *data)
+{
+    bool asked = box->lookers != NULL;
+    e2b_waiter *w = ABX_NEW(e2b_waiter), **last = &box->lookers;
+    *w = (e2b_waiter){NULL, cb, data};
+    while (*last)
+        last = &(*last)->next;
+    *last = w;
+    if (asked)
+        return;
+    e2b_box_ref(box);
+    yyjson_mut_val *root;
+    e2b_ask(box->door, ABX_OP_SANDBOX_INFO, e2b_box_params(box, &root), on_info, box);
+}
+
+void e2b_box_suspect(e2b_box *box)
+{
+    if (box->state != E2B_GONE && !box->lookers)
+        e2b_box_look(box, NULL, NULL);
+}

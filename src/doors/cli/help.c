@@ -53,7 +53,7 @@ void abx_help_short(abx_buf *out)
         {"see what lives", "ls info stats port jobs logs"},
         {"move files", "cp sync files"},
         {"end and wait", "signal wait extend pause resume kill gc"},
-        {"about this machine", "template snapshot doctor config context provider"},
+        {"about this machine", "template snapshot doctor config context provider e2b"},
         {"about abx", "help completion schema version"},
     };
     add(out, "abx: throw-away sandboxes to run code in\n\n");

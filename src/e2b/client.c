@@ -72,6 +72,8 @@ int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out
     c->local = o->dial != NULL;
     c->dial = o->dial;
     c->alive = o->alive;
+    c->explain = o->explain;
+    c->explain_data = o->explain_data;
     c->dial_data = o->dial_data;
     c->log = o->log;
     abx_http_options http = {.dial = o->dial,

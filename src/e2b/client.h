@@ -59,6 +59,9 @@ typedef struct abx_envd_client_options {
     /* Is the sandbox still alive? Asked when a connection broke, to tell SANDBOX_ENDED from NETWORK. NULL: GET
      * /health is asked. 1 alive, 0 gone. */
     int (*alive)(void *data);
+    /* Say more about a call that failed: change *err. May be NULL. */
+    void (*explain)(void *data, abx_op_id op, abx_error *err);
+    void *explain_data;
     const abx_log *log;
 } abx_envd_client_options;
 

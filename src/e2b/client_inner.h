@@ -44,6 +44,8 @@ struct abx_envd_client {
     bool abx, local; /* local: reached by dial */
     int (*dial)(void *data, abx_error **err);
     int (*alive)(void *data);
+    void (*explain)(void *data, abx_op_id op, abx_error *err);
+    void *explain_data;
     void *dial_data;
     const abx_log *log;
     abx_http *http;

@@ -62,6 +62,8 @@ void abx__envd_job_fail(abx__envd_job *job, abx_error *err)
     }
     if (!err->sandbox)
         err->sandbox = abx_strdup(job->client->sandbox_id);
+    if (job->client->explain)
+        job->client->explain(job->client->explain_data, abx_call_op(job->call)->id, err);
     finish(job);
     abx_call_fail(job->call, err);
 }

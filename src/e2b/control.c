@@ -83,11 +83,8 @@ void abx__ctl_cancel(abx__ctl *c)
 
 static void deliver(abx__ctl *c, const abx__ctl_answer *answer, abx_error *err)
 {
-    abx_e2b_service *s = c->service;
     abx__ctl_done done = c->done;
     void *data = c->data;
-    if (err && s->explain)
-        s->explain(s->explain_data, c->status, err);
     leave_list(c);
     done(data, answer, err); /* answer lives in c */
     let_go(c);

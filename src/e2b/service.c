@@ -156,6 +156,7 @@ int abx_e2b_service_open(const abx_e2b_service_options *o, abx_e2b_service **out
     s->auth = auth_line(d, o->api_key);
     s->call_timeout_ms = o->call_timeout_ms;
     s->create_v1 = d->v1_first;
+    s->metadata = o->metadata ? abx_json_copy(o->metadata) : NULL;
     s->explain = o->explain;
     s->explain_data = o->explain_data;
     s->log = o->log;
@@ -185,6 +186,7 @@ static void service_free(abx_e2b_service *s)
     free(s->template_name);
     free(s->user);
     free(s->auth);
+    yyjson_doc_free(s->metadata);
     free(s);
 }
 

@@ -29,9 +29,10 @@ typedef struct abx_e2b_service_options {
     const char *template_name;      /* instead of the dialect's default; or NULL */
     const char *user;               /* likewise; or NULL */
     uint64_t call_timeout_ms;       /* of one request; 0: 60 s, 300 s where a sandbox is made */
-    /* Say more about a failure of the control plane: change *err, by the status of the answer (0: there was none) and what the
-     * service said. May be NULL. */
-    void (*explain)(void *data, int status, abx_error *err);
+    /* Labels of each new sandbox beside those that the call names, which count more: an object of texts; or NULL. */
+    yyjson_val *metadata;
+    /* Say more about a call that failed, wherever in the service: change *err. May be NULL. */
+    void (*explain)(void *data, abx_op_id op, abx_error *err);
     void *explain_data;
     const abx_log *log;
 } abx_e2b_service_options;

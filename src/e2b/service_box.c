@@ -86,12 +86,15 @@ abx__svc_box *abx__svc_box_learn(abx_e2b_service *s, yyjson_val *sandbox)
     return box;
 }
 
-static void fail_call(abx_call *call, const abx_error *why)
+static void fail_call(const abx_e2b_service *s, abx_call *call, const abx_error *why)
 {
     static const abx_call_backend refused = {0};
     abx_call_unhold(call);
     abx_call_accept(call, &refused, NULL);
-    abx_call_fail(call, abx_error_copy(why));
+    abx_error *err = abx_error_copy(why);
+    if (s->explain)
+        s->explain(s->explain_data, abx_call_op(call)->id, err);
+    abx_call_fail(call, err);
 }
 
 static void fail_waiters(abx__svc_box *box, const abx_error *why)
@@ -101,7 +104,7 @@ static void fail_waiters(abx__svc_box *box, const abx_error *why)
         waiter *w = list;
         list = w->next;
         if (w->call)
-            fail_call(w->call, why);
+            fail_call(box->service, w->call, why);
         free(w);
     }
 }
@@ -172,6 +175,8 @@ static int open_client(abx__svc_box *box, abx_error **err)
                                  .sandbox_id = box->id,
                                  .token = box->token,
                                  .codec = s->dialect->json_only ? ABX_E2B_JSON : ABX_E2B_PROTO,
+                                 .explain = s->explain,
+                                 .explain_data = s->explain_data,
                                  .log = s->log};
     return abx_envd_client_open(&o, &box->client, err);
 }
@@ -201,7 +206,7 @@ static void run_later(abx__svc_box *box, abx_call *call)
     int rc = run(box, call, &why);
     abx_call_leave_start(call);
     if (rc < 0)
-        fail_call(call, why);
+        fail_call(box->service, call, why);
 }
 
 static void on_told(void *data, const abx__ctl_answer *answer, abx_error *failure)

@@ -116,10 +116,18 @@ static int put_network(const abx_e2b_service *s, const char *network, yyjson_mut
 }
 
 /* --- the request's body -------------------------------------------------------------------------------------- */
-static void put_labels(yyjson_val *params, yyjson_mut_doc *d, yyjson_mut_val *body)
+static void put_labels(const abx_e2b_service *s, yyjson_val *params, yyjson_mut_doc *d,
+                       yyjson_mut_val *body)
 {
     yyjson_val *metadata = abx_json_get(params, "metadata");
     yyjson_mut_val *labels = metadata ? yyjson_val_mut_copy(d, metadata) : yyjson_mut_obj(d);
+    yyjson_val *key, *value;
+    size_t i, n;
+    yyjson_obj_foreach(yyjson_doc_get_root(s->metadata), i, n, key, value)
+    {
+        if (!yyjson_mut_obj_get(labels, yyjson_get_str(key)))
+            abx_mut_val(d, labels, yyjson_get_str(key), value);
+    }
     abx_mut_str(d, labels, ABX__SVC_NAME_LABEL, abx_json_str(params, "name", NULL));
     abx_mut_str(d, labels, ABX__SVC_KEY_LABEL, abx_json_str(params, "id", NULL));
     if (yyjson_mut_obj_size(labels) > 0)
@@ -153,7 +161,7 @@ static yyjson_mut_doc *make_body(const abx_e2b_service *s, yyjson_val *params, a
         put_life(s, params, d, body, err) < 0 ||
         put_network(s, abx_json_str(params, "network", NULL), d, body, err) < 0)
         return NULL;
-    put_labels(params, d, body);
+    put_labels(s, params, d, body);
     yyjson_val *env = abx_json_get(params, "env");
     if (env)
         abx_mut_val(d, body, "envVars", env);

@@ -17,7 +17,8 @@ struct abx_e2b_service {
     char *provider, *api_url, *domain, *template_name, *user;
     char *auth; /* header line with the key, or NULL */
     uint64_t call_timeout_ms;
-    void (*explain)(void *data, int status, abx_error *err);
+    yyjson_doc *metadata; /* of each new sandbox; or NULL */
+    void (*explain)(void *data, abx_op_id op, abx_error *err);
     void *explain_data;
     const abx_log *log;
     abx_http *http; /* opened by the first request */

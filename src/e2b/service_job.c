@@ -37,7 +37,10 @@ void abx__svc_job_end(abx__svc_job *job, yyjson_mut_doc *result)
 
 void abx__svc_job_fail(abx__svc_job *job, abx_error *err)
 {
+    const abx_e2b_service *s = job->service;
     job->ended = true;
+    if (job->call && s->explain)
+        s->explain(s->explain_data, abx_call_op(job->call)->id, err);
     if (job->call)
         abx_call_fail(job->call, err);
     else

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "e2b/client.h"
 #include "ops/ops.h"
 
 /* How a sandbox is connected to, and woken when it is paused. */
@@ -16,13 +17,6 @@ typedef enum abx_e2b_way {
     ABX_E2B_RESUME /* POST /sandboxes/ID/resume: refuses one that runs, which is then asked for */
 } abx_e2b_way;
 #define ABX_E2B_WAYS 4
-
-/* How a file is uploaded to envd. */
-typedef enum abx_e2b_upload {
-    ABX_E2B_UPLOAD_BY_VERSION, /* as the version of envd tells */
-    ABX_E2B_UPLOAD_OCTET,      /* the body is the file */
-    ABX_E2B_UPLOAD_MULTIPART   /* a form with one field */
-} abx_e2b_upload;
 
 typedef struct abx_e2b_dialect {
     const char *name; /* for messages; never NULL */
@@ -38,8 +32,8 @@ typedef struct abx_e2b_dialect {
      * at that route only. */
     const char *const *routes;
     const char *default_template; /* NULL: "base". "": there is none, a caller must name one */
-    uint32_t
-        default_s; /* life of a sandbox, by the old create and by connect, where the caller names none; 0: 300 */
+    /* Life of a sandbox, by the old create and by connect, where the caller names none; 0: 300. */
+    uint32_t default_s;
     /* A refused connect (400 that says that the sandbox cannot be resumed yet, 409, 503) is tried again after so long, within the
      * deadline; Retry-After counts more. 0: it is not. */
     uint32_t connect_again_ms;
@@ -50,17 +44,18 @@ typedef struct abx_e2b_dialect {
     bool no_auto_pause;    /* onTimeout pause is not there */
     bool no_cursor;        /* list has no pages: what comes is all */
     bool no_filter;        /* list's filter by metadata cannot be relied on */
-    bool snake_network;    /* the network's update spells allow_internet_access as create does */
+    bool camel_network;    /* the network's update wants allowInternetAccess */
 
     /* --- the data plane --------------------------------------------------------------------------------- */
     /* URL of a port of a sandbox. Words: {port} {id} {domain} {api} (the control plane's URL). Without {id} the headers
      * E2b-Sandbox-Id and -Port choose. NULL: "https://{port}-{id}.{domain}". */
     const char *data_url;
     bool own_domain;        /* {domain} is the configured one, whatever answers say */
-    const char *connect_to; /* "IP:PORT" of the proxy that answers for all names; or NULL */
+    const char *connect_to; /* "HOST:PORT" of the proxy that answers for all names; or NULL */
     bool json_only;         /* envd is spoken to in JSON */
-    abx_e2b_upload upload;
+    abx_envd_upload upload;
     bool distrust_version;    /* envdVersion says nothing about what envd can do */
+    bool poll_watch;          /* changes of files are asked for: streams are held up on the way */
     const char *default_user; /* who runs what names nobody; NULL: envd's own default */
     bool token_on_ports;      /* X-Access-Token is asked for on all ports */
     bool ready_late;          /* after create envd is out of reach for a while */

@@ -169,12 +169,19 @@ static int open_client(abx__svc_box *box, abx_error **err)
     abx_e2b_service *s = box->service;
     ABX_AUTO_FREE char *base = abx__svc_port_url(s, box->id, box->domain, 49983);
     ABX_AUTO_FREE char *code = abx__svc_port_url(s, box->id, box->domain, 49999);
+    const abx_e2b_dialect *d = s->dialect;
     abx_envd_client_options o = {.loop = s->loop,
                                  .base_url = base,
                                  .code_url = code,
+                                 .connect_to = d->connect_to,
                                  .sandbox_id = box->id,
                                  .token = box->token,
-                                 .codec = s->dialect->json_only ? ABX_E2B_JSON : ABX_E2B_PROTO,
+                                 .traffic_token = box->traffic_token,
+                                 .version = d->distrust_version ? NULL : box->version,
+                                 .default_user = s->user,
+                                 .upload = d->upload,
+                                 .poll_watch = d->poll_watch,
+                                 .codec = d->json_only ? ABX_E2B_JSON : ABX_E2B_PROTO,
                                  .explain = s->explain,
                                  .explain_data = s->explain_data,
                                  .log = s->log};

@@ -317,6 +317,8 @@ static void read_root(abx_mf_reader *r, const abx_toml_node *root)
     const abx_toml_node *rest = abx_toml_get(root, "rest");
     if (rest && r->manifest->protocol && r->manifest->kind != ABX_KIND_REST)
         only_for(r, rest, "rest", "rest");
+    else if (rest && rest->type == ABX_TOML_TABLE)
+        abx__mf_rest_options(r, rest);
     if (!rest && r->manifest->protocol && r->manifest->kind == ABX_KIND_REST)
         r->manifest->rest = yyjson_read("{}", 2, 0);
 }

@@ -64,5 +64,7 @@ bool abx__mf_has_control(const char *text);
 void abx__mf_options(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to);
 void abx__mf_option_clear(abx_option *option);
 void abx__mf_rest(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to);
+/* Once the options are known: [rest] names no other ones. */
+void abx__mf_rest_options(abx_mf_reader *r, const abx_toml_node *node);
 
 #endif

@@ -65,7 +65,7 @@ static char *whole(const char *table, const char *key)
 static void unknown(abx_mf_reader *r, const abx_toml_node *node, const char *table,
                     const abx_mf_key *keys, size_t count)
 {
-    const char *words[32];
+    const char *words[64];
     ABX_CHECK(count <= ABX_COUNT(words));
     ABX_AUTO_BUF all = ABX_BUF(4096);
     for (size_t i = 0; i < count; i++) {

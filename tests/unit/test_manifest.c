@@ -315,6 +315,45 @@ static void mistakes_in_the_other_tables(void **state)
         "\"/v2/sandboxes/{id}\", or \"POST /path\", found \"x\"");
 }
 
+#define REST                                                                                       \
+    "schema = 1\nid = \"e\"\nname = \"E\"\nversion = \"1.0.0\"\n[runtime]\nkind = \"rest\"\n"      \
+    "protocol = \"e2b-rest/1\"\nfeatures = []\n"
+
+static void rest_with_options_in_it(void **state)
+{
+    (void)state;
+    abx_manifest *m = must_parse(
+        REST "[[options]]\nname = \"region\"\ntype = \"string\"\n"
+             "[[options]]\nname = \"key\"\ntype = \"string\"\nsecret = true\n"
+             "[rest]\napiUrl = \"https://api.{region}.x.y\"\ndomain = \"{region}\"\n"
+             "keyOption = \"key\"\nneedsKey = false\ncreateRoute = \"v1\"\n"
+             "connectRoutes = [\"v1\", \"resume\"]\nconnectRetryMs = 2000\n"
+             "dataPlaneUrl = \"{api}/sandbox/{id}/{port}\"\ncodec = \"json\"\nupload = \"form\"\n"
+             "defaultTimeoutS = 60\n[rest.metadata]\n\"a/b\" = \"c\"\n");
+    yyjson_val *rest = yyjson_doc_get_root(m->rest);
+    assert_string_equal(abx_json_str(rest, "apiUrl", ""), "https://api.{region}.x.y");
+    assert_false(abx_json_bool(rest, "needsKey", true));
+    assert_int_equal(abx_json_int(rest, "connectRetryMs", 0), 2000);
+    assert_int_equal(yyjson_arr_size(abx_json_get(rest, "connectRoutes")), 2);
+    assert_string_equal(abx_json_str(abx_json_get(rest, "metadata"), "a/b", ""), "c");
+    abx_manifest_free(m);
+    check(REST "[rest]\napiUrl = \"https://{region}\"\nkeyOption = \"key\"\ncreateRoute = \"v3\"\n"
+               "connectRoutes = [\"v9\"]\nconnectRetryMs = 0\ncodec = \"xml\"\n"
+               "dataPlaneUrl = \"{id}\"\nmetadata = {a = 1}\ndomain = \"{port}\"\n",
+          "10:1: error: 'rest.apiUrl' holds {region}, which is the name of no option\n"
+          "11:1: error: 'rest.keyOption' must be the name of an option of type string, found "
+          "\"key\"\n"
+          "12:1: error: 'rest.createRoute' must be one of v2, v1, found \"v3\"\n"
+          "13:18: error: 'rest.connectRoutes[0]' must be one of v2, v1, resume, found \"v9\"\n"
+          "14:1: error: 'rest.connectRetryMs' must be milliseconds: 1 to 60000, found 0\n"
+          "15:1: error: 'rest.codec' must be one of binary, json, found \"xml\"\n"
+          "17:13: error: 'rest.metadata.\"a\"' must be text, found 1\n"
+          "18:1: error: 'rest.domain' holds {port}, which is the name of no option");
+    check(REST "[[options]]\nname = \"key\"\ntype = \"string\"\nsecret = true\n[rest]\n"
+               "apiUrl = \"https://x/{key}\"\n",
+          "14:1: error: 'rest.apiUrl' holds {key}, a secret: it would be seen in addresses");
+}
+
 static void text_that_is_no_toml(void **state)
 {
     (void)state;
@@ -432,6 +471,7 @@ int main(void)
         cmocka_unit_test(an_unknown_feature_is_a_warning),
         cmocka_unit_test(mistakes_in_options),
         cmocka_unit_test(mistakes_in_the_other_tables),
+        cmocka_unit_test(rest_with_options_in_it),
         cmocka_unit_test(text_that_is_no_toml),
         cmocka_unit_test(the_first_error_stands_for_all),
         cmocka_unit_test(versions_are_ordered),

@@ -27,9 +27,10 @@ static int open_service(rest_provider *p, const abx_connection *c, abx_error **e
         .loop = c->loop,
         .provider = c->provider,
         .dialect = &p->plan.dialect,
-        .api_url = c->api_url ? c->api_url : p->plan.api_url,
-        .domain = c->domain ? c->domain : p->plan.domain,
-        .api_key = c->api_key,
+        .api_url = p->plan.api_url,
+        .domain = p->plan.domain,
+        .api_key = p->plan.api_key,
+        .metadata = abx_json_get(yyjson_doc_get_root(c->plugin->manifest->rest), "metadata"),
         .call_timeout_ms = c->plugin->manifest->call_timeout_ms,
         .log = c->log,
     };
@@ -41,7 +42,8 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
     rest_provider *p = ABX_NEW(rest_provider);
     p->base.adapter = &abx_adapter_rest;
     p->base.flow = true;
-    if (rest_plan_init(&p->plan, connection, err) < 0 || open_service(p, connection, err) < 0) {
+    rest_plan_init(&p->plan, connection);
+    if (rest_plan_check(&p->plan, connection, err) < 0 || open_service(p, connection, err) < 0) {
         free_provider(p);
         return -1;
     }

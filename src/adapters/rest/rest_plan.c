@@ -1,8 +1,10 @@
-/* [rest] of a manifest as a dialect. The manifest's reader has checked names and types. */
+/* [rest] of a manifest, with the user's options in it, as a dialect. The manifest's reader has checked names and types; what options
+ * bring is checked here and by those who use it. */
 #include <string.h>
 
 #include "adapters/rest/rest.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 static const char *keep(rest_plan *plan, char *text)
 {
@@ -17,6 +19,47 @@ void rest_plan_clear(rest_plan *plan)
     free(plan->texts);
 }
 
+/* --- options in texts ---------------------------------------------------------------------------------------- */
+/* The value of an option as text, owned; NULL: it has none. */
+static char *option_text(yyjson_val *options, const char *name)
+{
+    yyjson_val *v = abx_json_get(options, name);
+    if (yyjson_is_str(v))
+        return abx_strdup(yyjson_get_str(v));
+    if (yyjson_is_int(v))
+        return abx_format("%lld", (long long)yyjson_get_sint(v));
+    if (yyjson_is_bool(v))
+        return abx_strdup(yyjson_get_bool(v) ? "true" : "false");
+    return NULL;
+}
+
+/* A text of [rest] with the options in the place of their names; words that the service's client knows stay. NULL: it is not there,
+ * or names an option that is not set. */
+static const char *take(rest_plan *plan, const abx_connection *c, const char *key)
+{
+    yyjson_val *rest = yyjson_doc_get_root(c->plugin->manifest->rest);
+    const char *text = abx_json_str(rest, key, NULL);
+    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX);
+    if (!text || !strchr(text, '{'))
+        return text;
+    while (*text) {
+        const char *end = *text == '{' ? strchr(text, '}') : NULL;
+        ABX_AUTO_FREE char *name = end ? abx_strndup(text + 1, (size_t)(end - text - 1)) : NULL;
+        size_t n = end ? (size_t)(end - text) + 1 : 1;
+        if (name && abx_manifest_option(c->plugin->manifest, name)) {
+            ABX_AUTO_FREE char *value = option_text(c->options, name);
+            if (!value || !*value)
+                return NULL;
+            ABX_CHECK(abx_buf_add_str(&out, value) == 0);
+        } else {
+            ABX_CHECK(abx_buf_add(&out, text, n) == 0);
+        }
+        text += n;
+    }
+    return keep(plan, abx_buf_take(&out));
+}
+
+/* --- the parts --------------------------------------------------------------------------------------------------- */
 static void take_routes(rest_plan *plan, yyjson_val *routes)
 {
     yyjson_val *name, *route;
@@ -27,22 +70,148 @@ static void take_routes(rest_plan *plan, yyjson_val *routes)
         if (row)
             plan->routes[row->id] = yyjson_get_str(route);
     }
+    plan->dialect.routes = plan->routes;
 }
 
-int rest_plan_init(rest_plan *plan, const abx_connection *connection, abx_error **err)
+static abx_e2b_way way_of(const char *name)
 {
-    yyjson_val *rest = yyjson_doc_get_root(connection->plugin->manifest->rest);
-    abx_e2b_dialect *d = &plan->dialect;
-    (void)err;
-    *plan = (rest_plan){.dialect = {.name = connection->provider}};
-    plan->api_url = abx_json_str(rest, "apiUrl", NULL);
-    plan->domain = abx_json_str(rest, "domain", NULL);
+    return strcmp(name, "v2") == 0   ? ABX_E2B_CONNECT_V2
+           : strcmp(name, "v1") == 0 ? ABX_E2B_CONNECT_V1
+                                     : ABX_E2B_RESUME;
+}
+
+static void take_control(abx_e2b_dialect *d, yyjson_val *rest)
+{
+    yyjson_val *ways = abx_json_get(rest, "connectRoutes"), *way;
+    size_t i, n;
     d->auth_header = abx_json_str(rest, "authHeader", NULL);
-    d->default_template = abx_json_str(rest, "defaultTemplate", NULL);
-    const char *host = abx_json_str(rest, "dataPlaneHost", NULL);
-    if (host)
+    d->auth_scheme = abx_json_str(rest, "authScheme", NULL);
+    d->key_optional = !abx_json_bool(rest, "needsKey", true);
+    d->v1_first = abx_str_eq(abx_json_str(rest, "createRoute", NULL), "v1");
+    yyjson_arr_foreach(ways, i, n, way) if (i < ABX_E2B_WAYS) d->connect[i] =
+        way_of(yyjson_get_str(way));
+    d->connect_again_ms = (uint32_t)abx_json_int(rest, "connectRetryMs", 0);
+    d->connect_lies = abx_json_bool(rest, "checkConnect", false);
+    d->default_s = (uint32_t)abx_json_int(rest, "defaultTimeoutS", 0);
+    d->idle_timeout = abx_json_bool(rest, "idleTimeout", false);
+    d->endless = abx_json_bool(rest, "unlimited", false);
+    d->no_auto_pause = !abx_json_bool(rest, "autoPause", true);
+    d->no_network_rules = !abx_json_bool(rest, "networkRules", true);
+    d->camel_network = abx_json_bool(rest, "camelNetwork", false);
+    d->no_cursor = !abx_json_bool(rest, "listPages", true);
+    d->no_filter = !abx_json_bool(rest, "listFilter", true);
+}
+
+static void take_data(rest_plan *plan, const abx_connection *c, yyjson_val *rest)
+{
+    abx_e2b_dialect *d = &plan->dialect;
+    const char *upload = abx_json_str(rest, "upload", "auto");
+    const char *host = take(plan, c, "dataPlaneHost");
+    d->data_url = take(plan, c, "dataPlaneUrl");
+    if (!d->data_url && host)
         d->data_url = keep(plan, abx_format("https://%s", host));
+    d->own_domain = abx_json_bool(rest, "fixedDomain", false);
+    d->connect_to = take(plan, c, "connectTo");
+    d->json_only = abx_str_eq(abx_json_str(rest, "codec", NULL), "json");
+    d->upload = strcmp(upload, "octets") == 0 ? ABX_ENVD_UPLOAD_OCTETS
+                : strcmp(upload, "form") == 0 ? ABX_ENVD_UPLOAD_FORM
+                                              : ABX_ENVD_UPLOAD_BY_VERSION;
+    d->distrust_version = !abx_json_bool(rest, "trustVersion", true);
+    d->poll_watch = abx_json_bool(rest, "pollWatch", false);
+    d->default_user = take(plan, c, "defaultUser");
+    d->token_on_ports = abx_json_bool(rest, "tokenOnPorts", false);
+    d->ready_late = abx_json_bool(rest, "lateReady", false);
+}
+
+/* "none": there is none. An option that is not set leaves none either. */
+static const char *default_template(rest_plan *plan, const abx_connection *c, yyjson_val *rest)
+{
+    const char *name = take(plan, c, "defaultTemplate");
+    if (!name)
+        return abx_json_get(rest, "defaultTemplate") ? "" : NULL;
+    return strcmp(name, "none") == 0 ? "" : name;
+}
+
+void rest_plan_init(rest_plan *plan, const abx_connection *c)
+{
+    yyjson_val *rest = yyjson_doc_get_root(c->plugin->manifest->rest);
+    const char *key_option = abx_json_str(rest, "keyOption", NULL);
+    *plan = (rest_plan){.dialect = {.name = c->provider}};
+    plan->api_url = c->api_url ? c->api_url : take(plan, c, "apiUrl");
+    plan->domain = c->domain ? c->domain : take(plan, c, "domain");
+    plan->api_key = key_option ? abx_json_str(c->options, key_option, NULL) : c->api_key;
+    plan->dialect.default_template = default_template(plan, c, rest);
+    take_control(&plan->dialect, rest);
     take_routes(plan, abx_json_get(rest, "routes"));
-    d->routes = plan->routes;
+    take_data(plan, c, rest);
+}
+
+/* --- what is missing ---------------------------------------------------------------------------------------------- */
+/* The first option in a text of [rest] that has no value, or NULL. Owned. */
+static char *unset_option(const abx_connection *c, const char *text)
+{
+    for (const char *at = text; at && (at = strchr(at, '{'));) {
+        size_t n = strcspn(++at, "}");
+        ABX_AUTO_FREE char *name = abx_strndup(at, n);
+        ABX_AUTO_FREE char *value = option_text(c->options, name);
+        if (abx_manifest_option(c->plugin->manifest, name) && (!value || !*value))
+            return ABX_TAKE(name);
+        at += n;
+    }
+    return NULL;
+}
+
+static int fail_address(const abx_connection *c, abx_error **err)
+{
+    yyjson_val *rest = yyjson_doc_get_root(c->plugin->manifest->rest);
+    ABX_AUTO_FREE char *option = unset_option(c, abx_json_str(rest, "apiUrl", NULL));
+    if (option) {
+        abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
+                 "provider '%s' has no address: its option '%s' is not set", c->provider, option);
+        return abx_hint(err, "set it: 'abx config set providers.%s.%s VALUE'", c->provider, option);
+    }
+    abx_fail(err, ABX_ERR_PROVIDER_CONFIG, "provider '%s' has no address", c->provider);
+    if (c->plugin->manifest->inherit[ABX_CORE_API_URL] && !c->plugin->consent[ABX_CORE_API_URL])
+        return abx_hint(err,
+                        "let it see the setting: 'abx provider install FOLDER --inherit apiUrl'");
+    if (c->plugin->manifest->inherit[ABX_CORE_API_URL])
+        return abx_hint(err, "set it: 'abx config set providers.%s.api_url URL'", c->provider);
+    return abx_hint(err, "its manifest must name it: [rest] apiUrl");
+}
+
+static int fail_key(const abx_connection *c, abx_error **err)
+{
+    const abx_manifest *m = c->plugin->manifest;
+    const char *option = abx_json_str(yyjson_doc_get_root(m->rest), "keyOption", NULL);
+    if (option) {
+        const abx_option *o = abx_manifest_option(m, option);
+        abx_fail(err, ABX_ERR_API_KEY, "no key for provider '%s': its option '%s' is not set",
+                 c->provider, option);
+        if (o && o->env && o->env[0])
+            return abx_hint(err, "set %s, or 'abx config set providers.%s.%s KEY'", o->env[0],
+                            c->provider, option);
+        return abx_hint(err, "set it: 'abx config set providers.%s.%s KEY'", c->provider, option);
+    }
+    if (!m->inherit[ABX_CORE_API_KEY]) {
+        abx_fail(err, ABX_ERR_API_KEY, "no key for provider '%s': its manifest asks for none",
+                 c->provider);
+        return abx_hint(err, "its manifest needs [connection] inherit = [\"apiKey\"], or [rest] "
+                             "needsKey = false");
+    }
+    if (!c->plugin->consent[ABX_CORE_API_KEY]) {
+        abx_fail(err, ABX_ERR_API_KEY, "provider '%s' may not see the common key apiKey",
+                 c->provider);
+        return abx_hint(err, "let it: 'abx provider install FOLDER --inherit apiKey'");
+    }
+    abx_fail(err, ABX_ERR_API_KEY, "no key for provider '%s'", c->provider);
+    return abx_hint(err, "'abx provider login %s', or set ABX_API_KEY", c->provider);
+}
+
+int rest_plan_check(const rest_plan *plan, const abx_connection *c, abx_error **err)
+{
+    if (!plan->api_url || !*plan->api_url)
+        return fail_address(c, err);
+    if (!plan->dialect.key_optional && !(plan->api_key && *plan->api_key))
+        return fail_key(c, err);
     return 0;
 }

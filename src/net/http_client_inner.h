@@ -4,7 +4,7 @@
  *   http_multi.c     curl's multi socket interface on the loop
  *   http_transfer.c  one transfer: its curl handle, curl's callbacks, its end
  *   http_ssl_init.c  setting up curl without setting up OpenSSL in advance
- *   http_ca.c        where this machine keeps its certificate authorities
+ *   http_trust.c     the authorities of a client; http_verify.c why a server is not trusted
  *   ws_client.c      frames (wslay) over an upgraded transfer
  *
  * curl forbids most calls inside its callbacks, and users' handlers run inside them. So public calls only
@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "net/http_client.h"
+#include "net/http_trust.h"
 
 enum {
     ABX__SEND_HIGH =
@@ -36,9 +37,8 @@ struct abx_http {
     uv_idle_t turn;               /* and this keeps the loop from waiting right after the first */
     abx_http_transfer *transfers; /* all that have not ended */
     abx_http_transfer *pending;   /* with marks to act on */
-    char *ca_file, *ca_dir;       /* found at the first https request */
-    bool ca_known;
-    bool started; /* new transfers were given to curl in this turn */
+    abx__trust *trust;            /* opened at the first https request */
+    bool started;                 /* new transfers were given to curl in this turn */
     bool closing, closed_multi;
     int open_handles; /* our own four, sockets, idle clocks */
     void (*closed)(void *data);
@@ -53,7 +53,9 @@ struct abx_http_transfer {
     struct curl_slist *header_lines;
     abx_http_handlers on;
     void *data;
-    char *server; /* scheme and host, for messages */
+    char *server;         /* scheme and host, for messages */
+    char *host;           /* of an https server, without brackets; else NULL */
+    abx__verdict verdict; /* about its certificate */
     char error_text[CURL_ERROR_SIZE];
 
     abx_http_headers headers; /* of the answer, while its head comes in */
@@ -101,10 +103,6 @@ void abx__transfer_start_clock(abx_http_transfer *t, uint64_t idle_ms);
 
 /* http_ssl_init.c: of the libraries; undone by curl_global_cleanup. */
 int abx__http_init(abx_error **err);
-
-/* http_ca.c */
-/* Find the certificate authorities of this machine: *file or *dir (owned), or neither when there are none. */
-void abx__ca_find(char **file, char **dir);
 
 /* ws_client.c, http_client.c: as abx_http_start, for an upgrade to a WebSocket. After on_head with 101,
  * on_body and abx_http_write carry the raw frames. */

@@ -17,8 +17,7 @@ void abx__multi_handle_closed(abx_http *http)
     void *data = http->closed_data;
     free(http->user_agent);
     curl_slist_free_all(http->connect_to);
-    free(http->ca_file);
-    free(http->ca_dir);
+    abx__trust_free(http->trust);
     free(http);
     curl_global_cleanup();
     if (closed)

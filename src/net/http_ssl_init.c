@@ -20,7 +20,6 @@ int __wrap_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *setti
         return 1;
     abx_openssl_ready();
     __real_OPENSSL_cpuid_setup();
-    /* The configuration of the machine's OpenSSL may load modules from anywhere. */
     return __real_OPENSSL_init_ssl(options | OPENSSL_INIT_NO_LOAD_CONFIG, settings);
 }
 

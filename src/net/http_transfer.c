@@ -153,7 +153,33 @@ static bool is_loopback(const char *host)
            strcmp(host, "[::1]") == 0 || (n > 10 && strcasecmp(host + n - 10, ".localhost") == 0);
 }
 
-static void set_route(abx_http_transfer *t, const char *scheme, const char *host)
+/* curl is about to shake hands: its context gets our authorities, and tells us what it thinks of the server's. */
+static CURLcode on_context(CURL *easy, void *ctx, void *data)
+{
+    abx_http_transfer *t = data;
+
+    (void)easy;
+    if (!abx__trust_use(t->http->trust, ctx))
+        return CURLE_OUT_OF_MEMORY;
+    SSL_CTX_set_cert_verify_callback(ctx, abx__verify, &t->verdict);
+    /* The connection may outlive t: nothing is verified again. */
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+    return CURLE_OK;
+}
+
+static int set_tls(abx_http_transfer *t, const char *host, abx_error **err)
+{
+    size_t n = strlen(host);
+
+    if (!t->http->trust && abx__trust_open(&t->http->trust, err) < 0)
+        return -1;
+    t->host = host[0] == '[' ? abx_strndup(host + 1, n - 2) : abx_strdup(host);
+    curl_easy_setopt(t->easy, CURLOPT_SSL_CTX_FUNCTION, on_context);
+    curl_easy_setopt(t->easy, CURLOPT_SSL_CTX_DATA, t);
+    return 0;
+}
+
+static int set_route(abx_http_transfer *t, const char *scheme, const char *host, abx_error **err)
 {
     abx_http *http = t->http;
     CURL *easy = t->easy;
@@ -172,16 +198,8 @@ static void set_route(abx_http_transfer *t, const char *scheme, const char *host
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
     else
         curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    if (strcasecmp(scheme, "https") != 0 && strcasecmp(scheme, "wss") != 0)
-        return;
-    if (!http->ca_known) {
-        abx__ca_find(&http->ca_file, &http->ca_dir);
-        http->ca_known = true;
-    }
-    if (http->ca_file)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, http->ca_file);
-    if (http->ca_dir)
-        curl_easy_setopt(easy, CURLOPT_CAPATH, http->ca_dir);
+    bool tls = strcasecmp(scheme, "https") == 0 || strcasecmp(scheme, "wss") == 0;
+    return tls ? set_tls(t, host, err) : 0;
 }
 
 static int set_url(abx_http_transfer *t, const char *url, abx_error **err)
@@ -209,7 +227,7 @@ static int set_url(abx_http_transfer *t, const char *url, abx_error **err)
     } else {
         t->server = abx_format("%s://%s%s%s", scheme, host, port ? ":" : "", port ? port : "");
         curl_url_set(u, CURLUPART_SCHEME, schemes[t->upgrade][known], 0);
-        set_route(t, schemes[t->upgrade][known], host);
+        result = set_route(t, schemes[t->upgrade][known], host, err);
         /* curl keeps the handle's address, not a copy, so it gets text. */
         char *text = NULL;
         curl_url_get(u, CURLUPART_URL, &text, 0);
@@ -329,6 +347,8 @@ static void transfer_free(abx_http_transfer *t)
     abx_buf_clear(&t->out);
     abx_error_free(t->error);
     free(t->server);
+    free(t->host);
+    abx__verdict_clear(&t->verdict);
     free(t->body);
     free(t);
 }
@@ -420,10 +440,25 @@ static abx_err_id id_of(CURLcode code)
     }
 }
 
+static abx_error *no_tls(const abx_http_transfer *t)
+{
+    abx_error *e =
+        abx_error_new(ABX_ERR_NETWORK, "cannot reach '%s': it does not speak TLS", t->server);
+
+    e->retryable = ABX_RETRY_NO;
+    abx_hint(&e, "look whether the URL should begin with http:// instead");
+    return e;
+}
+
 /* curl's words in the form of ours: small first letter, no full stop. */
 static abx_error *error_of(abx_http_transfer *t, CURLcode code)
 {
     abx_err_id id = id_of(code);
+    abx_error *untrusted = code == CURLE_PEER_FAILED_VERIFICATION && t->host
+                               ? abx__verify_error(&t->verdict, t->http->trust, t->server, t->host)
+                               : NULL;
+    if (untrusted)
+        return untrusted;
     char *why = t->error_text[0] ? t->error_text : NULL;
     char text[CURL_ERROR_SIZE];
 
@@ -433,6 +468,9 @@ static abx_error *error_of(abx_http_transfer *t, CURLcode code)
     size_t n = strlen(text);
     while (n && (text[n - 1] == '.' || text[n - 1] == '\n'))
         text[--n] = 0;
+    if (code == CURLE_SSL_CONNECT_ERROR &&
+        (strstr(text, "wrong version number") || strstr(text, "packet length too long")))
+        return no_tls(t);
     if (id == ABX_ERR_BACKEND_ANSWER)
         return abx_error_new(id, "unusable answer of '%s': %s", t->server, text);
     if (id == ABX_ERR_TIMEOUT)

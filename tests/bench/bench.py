@@ -3,7 +3,7 @@
 turn) and a median; the table at the end shows the ratio and what is to be reached.
 
 Usage: bench.py [--quick] [--json FILE] [--users root,user] [ROW...]
-Rows: start size run exec burst memory throughput copy http store epp (default: all). As root every row that makes sandboxes is
+Rows: start size run exec burst memory throughput copy http tls store epp (default: all). As root every row that makes sandboxes is
 measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
 ABX_BUILD names the folder with the program (default: build/release)."""
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
-ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "store", "epp"]
+ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "tls", "store", "epp"]
 NOBODY = 64991  # an ordinary user for whom nothing is prepared
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all",
          "--die-with-parent", "true"]
@@ -250,6 +250,11 @@ def http(table, caller, quick):
     take_rows(table, "http server", [sys.executable, str(script), "--json"] + (["--quick"] if quick else []))
 
 
+def tls(table, caller, quick):
+    """What https costs, at the first request of a program and later; measured by tls.py."""
+    take_rows(table, "TLS", [sys.executable, str(HERE / "tls.py"), "--json"] + (["--quick"] if quick else []))
+
+
 def epp(table, caller, quick):
     """EPP/1 against bare pipes, by a program of its own."""
     take_rows(table, "EPP/1", [str(BUILD / "tests/bench/epp_bench")] + (["--quick"] if quick else []))
@@ -303,8 +308,8 @@ def store(table, caller, quick):
 
 
 FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "burst": burst, "memory": memory, "throughput": throughput,
-             "copy": copy, "http": http, "store": store, "epp": epp}
-ONCE = {"size", "http", "epp"}
+             "copy": copy, "http": http, "tls": tls, "store": store, "epp": epp}
+ONCE = {"size", "http", "tls", "epp"}
 
 
 def main():

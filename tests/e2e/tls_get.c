@@ -36,8 +36,10 @@ int main(int argc, char **argv)
     const abx_http_options options = {.no_proxy = true};
     const abx_http_request request = {.method = "GET", .url = argv[argc - 1], .timeout_ms = 20000};
     if (uv_loop_init(&loop) != 0 || abx_http_open(&loop, &options, &http, &err) < 0 ||
-        abx_http_start(http, &request, &handlers, &http, &t, &err) < 0)
+        abx_http_start(http, &request, &handlers, &http, &t, &err) < 0) {
+        fprintf(stderr, "%s\n", abx_error_text(err));
         return 2;
+    }
     uv_run(&loop, UV_RUN_DEFAULT);
     return rc;
 }

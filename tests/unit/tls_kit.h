@@ -47,6 +47,9 @@ static inline X509 *kit_cert(EVP_PKEY *key, const kit_wish *w)
     X509_set_issuer_name(x, w->issuer ? X509_get_subject_name(w->issuer) : subject);
     kit_extend(x, w->issuer ? w->issuer : x, "basicConstraints",
                w->is_ca ? "critical,CA:TRUE" : "critical,CA:FALSE");
+    kit_extend(x, x, "subjectKeyIdentifier", "hash");
+    if (w->issuer)
+        kit_extend(x, w->issuer, "authorityKeyIdentifier", "keyid:always");
     if (w->alt)
         kit_extend(x, x, "subjectAltName", w->alt);
     if (w->constraints)

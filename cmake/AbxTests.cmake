@@ -61,6 +61,7 @@ foreach(_source IN LISTS _helpers)
 endforeach()
 target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the house inside, as libabx will be
 target_link_libraries(envd_serve PRIVATE abx_local)
+target_link_libraries(envd_call PRIVATE abx_e2b)
 target_link_libraries(tls_get PRIVATE abx_net)
 abx_relocate_late(tls_get)
 file(GLOB _probe CONFIGURE_DEPENDS tests/e2e/probe/*.c)

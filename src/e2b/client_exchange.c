@@ -88,6 +88,14 @@ static bool has_type(const abx__envd_exchange *x)
     return strncasecmp(type, x->answer_type, n) == 0 && strchr("; \t", type[n]);
 }
 
+/* A page in the place of a file: envd names the file that it sends, whatever its type. */
+static bool is_page(const abx__envd_exchange *x, const abx_http_headers *headers)
+{
+    return !x->client->abx && x->content_type &&
+           strncasecmp(x->content_type, "text/html", 9) == 0 &&
+           !abx_http_headers_get(headers, "Content-Disposition");
+}
+
 /* A length that nobody can count to says nothing, and a cut answer would pass for a whole one. */
 static bool length_fits(const abx_http_headers *headers)
 {
@@ -108,7 +116,8 @@ static void on_head(abx_http_transfer *t, int status, const abx_http_headers *he
         x->request_id = copy_header(headers, "X-Trace-Id");
     bool encoded = x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0;
     x->no_length = !length_fits(headers);
-    x->good = status == 200 && !encoded && has_type(x) && !x->no_length;
+    x->is_page = is_page(x, headers);
+    x->good = status == 200 && !encoded && has_type(x) && !x->no_length && !x->is_page;
     if (!x->good)
         x->body.max = ABX__ENVD_MAX_ERROR;
     if (x->no_length)

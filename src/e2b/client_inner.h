@@ -125,6 +125,7 @@ struct abx__envd_exchange {
     char *answer_type;
     int status;     /* 0: no answer yet */
     bool good;      /* 200, the expected type, not encoded */
+    bool is_page;   /* a page for people */
     bool too_large; /* a good answer over its limit */
     bool no_length; /* its Content-Length cannot be read: end() gets an error */
     bool cut;       /* another answer whose body we ended at its limit: end() gets no error */

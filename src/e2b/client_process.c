@@ -157,7 +157,8 @@ static void on_end(abx__envd_job *job, abx_error *err, const char *code)
     if (err && !f->has_exit && f->started && !f->attach && f->timeout_ms > 0 && !job->client->abx &&
         strcmp(code, "deadline_exceeded") == 0)
         abx__follow_exit(job, NULL, true);
-    if (f->has_exit) {
+    if (f->has_exit && (!err || job->client->abx || *code)) {
+        /* our own envd may be gone with its last process; an end that is told stands, whatever follows */
         abx_error_free(err);
         abx__envd_job_end(job, ABX_TAKE(f->exit));
     } else if (err) {

@@ -252,7 +252,9 @@ static void cut_short(abx__envd_job *job, const abx_error *by)
     const char *how = by && by->id == ABX_ERR_TIMEOUT ? "the server has gone silent"
                       : inside ? "the stream was cut in the middle of a message"
                                : "the stream ended without its end mark";
-    abx_error *err = abx_error_new(ABX_ERR_NETWORK, "%s", how);
+    bool why = by && by->id != ABX_ERR_TIMEOUT;
+    abx_error *err =
+        abx_error_new(ABX_ERR_NETWORK, "%s%s%s", how, why ? ": " : "", why ? by->message : "");
     abx__envd_job_broken(job, err, on_broken);
     abx_error_free(err);
 }

@@ -471,12 +471,16 @@ static abx_error *error_of(abx_http_transfer *t, CURLcode code)
     if (code == CURLE_SSL_CONNECT_ERROR &&
         (strstr(text, "wrong version number") || strstr(text, "packet length too long")))
         return no_tls(t);
+    if (code == CURLE_TOO_LARGE && !t->head_done) /* a single line, over a limit of curl's */
+        return abx_error_new(ABX_ERR_TOO_LARGE, "the head of the answer of '%s' is too long",
+                             t->server);
     if (id == ABX_ERR_BACKEND_ANSWER)
         return abx_error_new(id, "unusable answer of '%s': %s", t->server, text);
     if (id == ABX_ERR_TIMEOUT)
         return abx_error_new(id, "no answer of '%s' in time: %s", t->server, text);
-    return abx_error_new(id,
-                         t->head_done ? "connection to '%s' broke: %s" : "cannot reach '%s': %s",
+    bool reached = t->head_done || code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ||
+                   code == CURLE_SEND_ERROR;
+    return abx_error_new(id, reached ? "connection to '%s' broke: %s" : "cannot reach '%s': %s",
                          t->server, text);
 }
 

@@ -78,15 +78,23 @@ static bool fits(const char *route, const char *path, const char **from, size_t 
     return *n > 0 && strcmp(*from + *n, route + head + 1) == 0;
 }
 
+static bool is_on(abx_e2b_plane plane, size_t method)
+{
+    bool code = method >= ABX_E2B_M_EXECUTE && method <= ABX_E2B_M_CONTEXT_REMOVE;
+    return plane == ABX_E2B_PLANE_ALL ||
+           (plane == ABX_E2B_PLANE_CODE ? code || method == ABX_E2B_M_HEALTH
+                                        : method < ABX_E2B_M_EXECUTE);
+}
+
 /* Other verbs of a path that exists: one Allow line each. */
-static void wrong_verb(abx_exchange *x, const char *path)
+static void wrong_verb(abx_exchange *x, const char *path, abx_e2b_plane plane)
 {
     const char *from = NULL;
     size_t n = 0;
     abx__lines l;
     abx__lines_init(&l, x, true);
     for (size_t i = 0; i < ABX_E2B_METHOD_COUNT; i++)
-        if (fits(abx__routes[i].path, path, &from, &n))
+        if (is_on(plane, i) && fits(abx__routes[i].path, path, &from, &n))
             abx__lines_add(&l, abx__routes[i].verb[0] == 'G'   ? "Allow: GET"
                                : abx__routes[i].verb[0] == 'D' ? "Allow: DELETE"
                                                                : "Allow: POST");
@@ -129,7 +137,7 @@ static char *basic_user(const abx_exchange *x)
 /* Does this name stand for somebody? If not, the request was answered. */
 static bool user_ok(abx_e2b_server *s, abx_exchange *x, const abx__route *route, const char *user)
 {
-    if (s->filling->has_user(s->data, user))
+    if (*user && s->filling->has_user(s->data, user))
         return true;
     ABX_AUTO_FREE char *text = abx_format("invalid username: '%s'", user);
     const char *type = abx_exchange_header(x, "Content-Type");
@@ -147,9 +155,8 @@ static bool user_ok(abx_e2b_server *s, abx_exchange *x, const abx__route *route,
     return false;
 }
 
-static void on_request(abx_exchange *x, void *data)
+void abx_e2b_server_handle(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane plane)
 {
-    abx_e2b_server *s = data;
     const char *verb = abx_exchange_method(x);
     const char *path = abx_exchange_path(x);
     if (strcmp(verb, "OPTIONS") == 0 && abx_exchange_header(x, "Origin") &&
@@ -157,7 +164,7 @@ static void on_request(abx_exchange *x, void *data)
         preflight(x);
         return;
     }
-    if (s->token && !is_open(verb, path) && !has_token(s, x)) {
+    if (s->token && plane != ABX_E2B_PLANE_CODE && !is_open(verb, path) && !has_token(s, x)) {
         abx__reply_status(x, 401, UNAUTHORIZED);
         return;
     }
@@ -166,13 +173,13 @@ static void on_request(abx_exchange *x, void *data)
     const char *from = NULL;
     size_t segment_len = 0;
     for (size_t i = 0; i < ABX_E2B_METHOD_COUNT && !found; i++) {
-        if (!fits(abx__routes[i].path, path, &from, &segment_len))
+        if (!is_on(plane, i) || !fits(abx__routes[i].path, path, &from, &segment_len))
             continue;
         path_known = true;
         if (strcmp(abx__routes[i].verb, verb) == 0)
             found = &abx__routes[i];
     }
-    ABX_AUTO_FREE char *user = basic_user(x);
+    ABX_AUTO_FREE char *user = plane == ABX_E2B_PLANE_CODE ? NULL : basic_user(x);
     if (user && !user_ok(s, x, found, user))
         return;
     if (!path_known) {
@@ -180,7 +187,7 @@ static void on_request(abx_exchange *x, void *data)
         return;
     }
     if (!found) {
-        wrong_verb(x, path);
+        wrong_verb(x, path, plane);
         return;
     }
     abx_e2b_method m = (abx_e2b_method)(found - abx__routes);
@@ -191,9 +198,14 @@ static void on_request(abx_exchange *x, void *data)
     else if (m == ABX_E2B_M_ABX_TUNNEL)
         abx__tunnel_start(s, x);
     else
-        abx__call_start(s, x, m, ABX_TAKE(user),
+        abx__call_start(s, x, plane, m, ABX_TAKE(user),
                         segment_len > 0 ? abx_percent_decode(from, segment_len, &segment_len)
                                         : NULL);
+}
+
+static void on_request(abx_exchange *x, void *data)
+{
+    abx_e2b_server_handle(data, x, ABX_E2B_PLANE_ALL);
 }
 
 int abx_e2b_server_open(const abx_e2b_server_options *options, abx_e2b_server **out,
@@ -209,6 +221,11 @@ int abx_e2b_server_open(const abx_e2b_server_options *options, abx_e2b_server **
     s->used_ms = uv_now(s->loop);
     abx_buf_init(&s->out, (size_t)256 * 1024 * 1024);
     abx_buf_init(&s->scratch, ABX__MAX_MESSAGE);
+    s->seats.prev = s->seats.next = &s->seats;
+    if (options->guest) {
+        *out = s;
+        return 0;
+    }
     abx_http_server_options http = {.max_connections =
                                         options->max_connections ? options->max_connections : 1024,
                                     .idle_timeout_ms = ABX_FOREVER,
@@ -256,9 +273,39 @@ uint64_t abx_e2b_server_idle_ms(const abx_e2b_server *s)
     return s->in_use > 0 ? 0 : uv_now(s->loop) - s->used_ms;
 }
 
+void abx__seat_take(abx_e2b_server *s, abx__seat *seat, abx_exchange *x)
+{
+    seat->server = s;
+    seat->x = x;
+    seat->prev = s->seats.prev;
+    seat->next = &s->seats;
+    seat->prev->next = seat->next->prev = seat;
+    s->held++;
+}
+
+void abx__seat_leave(abx__seat *seat)
+{
+    seat->prev->next = seat->next;
+    seat->next->prev = seat->prev;
+    seat->prev = seat->next = seat;
+    seat->x = NULL;
+}
+
+void abx__seat_free(abx__seat *seat)
+{
+    seat->server->held--;
+    abx__server_released(seat->server);
+}
+
+void abx_e2b_server_reset(abx_e2b_server *s)
+{
+    for (const abx__seat *seat = s->seats.next; seat != &s->seats; seat = seat->next)
+        abx_exchange_abort(seat->x);
+}
+
 void abx__server_released(abx_e2b_server *s)
 {
-    if (!s->http_gone || s->handles > 0)
+    if (!s->http_gone || s->handles > 0 || s->held > 0)
         return;
     void (*closed)(void *data) = s->closed;
     void *data = s->closed_data;
@@ -284,5 +331,10 @@ void abx_e2b_server_close(abx_e2b_server *s, void (*cb)(void *data), void *data)
 {
     s->closed = cb;
     s->closed_data = data;
-    abx_http_server_close(s->http, http_closed, s);
+    if (s->http) {
+        abx_http_server_close(s->http, http_closed, s);
+        return;
+    }
+    abx_e2b_server_reset(s);
+    http_closed(s);
 }

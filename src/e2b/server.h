@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "e2b/message.h"
+#include "net/http_server.h"
 
 /* --- routes ---------------------------------------------------------------------------------------- */
 typedef enum abx_e2b_method {
@@ -82,9 +83,13 @@ void abx_e2b_call_resume(abx_e2b_call *c);
 void abx_e2b_answer(abx_e2b_call *c, yyjson_mut_val *tree);
 /* Finish any call with an error; after the first message of a stream it is the error frame. */
 void abx_e2b_fail(abx_e2b_call *c, abx_e2b_code code, const char *fmt, ...) ABX_PRINTF(3, 4);
+/* Break the connection off (a reset). on_close of the call follows, later; nothing else may be called for it. */
+void abx_e2b_break(abx_e2b_call *c);
 /* Finish a plain call, or a LINES call before its first line, with this HTTP status and
  * {"code":status,"message":text}. */
 void abx_e2b_refuse(abx_e2b_call *c, int status, const char *fmt, ...) ABX_PRINTF(3, 4);
+/* Finish a plain call with this HTTP status and object. */
+void abx_e2b_answer_status(abx_e2b_call *c, int status, yyjson_mut_val *tree);
 /* Server streams: one message; one data event. 1: go on; 0: more than 256 KiB wait, hold until on_writable. */
 int abx_e2b_send(abx_e2b_call *c, yyjson_mut_val *tree);
 int abx_e2b_send_data(abx_e2b_call *c, abx_e2b_channel channel, const void *bytes, size_t n);
@@ -110,7 +115,10 @@ typedef struct abx_e2b_meta {
     const char *value;
 } abx_e2b_meta;
 
+typedef struct abx_e2b_put abx_e2b_put; /* one upload, made by the server */
+
 typedef struct abx_e2b_put_options {
+    abx_e2b_put *put; /* for abx_e2b_put_more */
     const char *user;
     int mode;          /* permission bits to set, -1: as umask and the old file have it */
     bool whole;        /* the old file stays until the new one is there with all its bytes */
@@ -142,6 +150,8 @@ typedef struct abx_e2b_put_info {
     int64_t size;
 } abx_e2b_put_info;
 typedef void (*abx_e2b_put_done)(void *arg, const abx_e2b_put_info *info, const abx_e2b_fault *f);
+/* A put_write of the file that is open answered 0 before: go on. Runs put_write, if more bytes are here already. */
+void abx_e2b_put_more(abx_e2b_put *p);
 
 /* --- tunnels ----------------------------------------------------------------------------------------- */
 /* One request for a connection to a port inside, made by the server. It ends by refuse, or by accept and then end; or
@@ -171,7 +181,8 @@ typedef struct abx_e2b_filling {
     void (*get_close)(void *file);
     /* Open an absolute path for writing, make its parents. NULL and f. */
     void *(*put_open)(void *data, const char *path, const abx_e2b_put_options *o, abx_e2b_fault *f);
-    /* 1: go on; -1: it failed, put_close says why. All bytes are taken during the call. */
+    /* 1: go on; 0: hold until abx_e2b_put_more (up to 64 KiB still come before that works); -1: it failed, put_close
+     * says why. All bytes are taken during the call. */
     int (*put_write)(void *file, const uint8_t *bytes, size_t n);
     /* Close; whole is false when the client broke off. done runs once, now or later. */
     void (*put_close)(void *file, bool whole, abx_e2b_put_done done, void *arg);
@@ -183,6 +194,13 @@ typedef struct abx_e2b_filling {
 /* --- the server ---------------------------------------------------------------------------------------- */
 typedef struct abx_e2b_server abx_e2b_server;
 
+/* Which routes a request can reach. */
+typedef enum abx_e2b_plane {
+    ABX_E2B_PLANE_ALL,  /* all of them, ours too */
+    ABX_E2B_PLANE_ENVD, /* E2B's data plane, as on port 49983 */
+    ABX_E2B_PLANE_CODE  /* E2B's code interpreter, as on port 49999: asks for no token, refuses in plain text */
+} abx_e2b_plane;
+
 typedef struct abx_e2b_server_options {
     uv_loop_t *loop;
     const char *token;        /* every request must bear it; NULL: none is asked. Copied */
@@ -191,6 +209,7 @@ typedef struct abx_e2b_server_options {
     void *data;             /* the filling's */
     size_t max_connections; /* 0: 1024 */
     const abx_log *log;
+    bool guest; /* no connections of its own: requests come by abx_e2b_server_handle */
 } abx_e2b_server_options;
 
 int abx_e2b_server_open(const abx_e2b_server_options *options, abx_e2b_server **out,
@@ -201,10 +220,16 @@ int abx_e2b_server_listen_tcp(abx_e2b_server *s, const char *ip, int port, int *
                               abx_error **err);
 int abx_e2b_server_adopt(abx_e2b_server *s, int fd, void (*on_gone)(void *data), void *data,
                          abx_error **err);
+/* Guests: take over a request that another HTTP server has accepted, of which nothing was answered. */
+void abx_e2b_server_handle(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane plane);
+/* Guests: break off (by a reset) the connections of all requests that are in flight here; each call gets its
+ * on_close, later. */
+void abx_e2b_server_reset(abx_e2b_server *s);
 /* Milliseconds since the last request ended, or since the start; 0 while one is in flight. Who only looks (/health,
  * /metrics, /abx/info) does not count. */
 uint64_t abx_e2b_server_idle_ms(const abx_e2b_server *s);
-/* Break off everything (each call gets its on_close), then cb(data) once; cb may be NULL. */
+/* Break off everything (each call gets its on_close), then cb(data) once; cb may be NULL. Of a guest that has no request in
+ * flight it runs before this returns. */
 void abx_e2b_server_close(abx_e2b_server *s, void (*cb)(void *data), void *data);
 
 /* "v1_" + base64 without padding of SHA-256(path:operation:user:token[:expiration]). expiration: decimal text or

@@ -144,7 +144,8 @@ static void unary_lines(const abx_e2b_call *c, abx__lines *l)
 /* Memory of a huge message is not kept. */
 static void out_reset(abx_e2b_server *s)
 {
-    if (s->out.cap > (size_t)128 * 1024)
+    size_t most = s->http ? (size_t)128 * 1024 : (size_t)16 * 1024; /* there may be many guests */
+    if (s->out.cap > most)
         abx_buf_clear(&s->out);
     else
         abx_buf_reset(&s->out);
@@ -208,6 +209,31 @@ void abx_e2b_fail(abx_e2b_call *c, abx_e2b_code code, const char *fmt, ...)
     abx__fail_text(c, code, text);
 }
 
+void abx_e2b_break(abx_e2b_call *c)
+{
+    if (c->live && c->x)
+        abx_exchange_abort(c->x);
+}
+
+/* As E2B's code interpreter refuses: plain text, or a detail of what does not fit. */
+static void refuse_code(abx_e2b_call *c, int status, const char *text)
+{
+    abx__lines l;
+    abx__lines_init(&l, c->x, false);
+    if (status != 422) {
+        abx__lines_add(&l, "Content-Type: text/plain; charset=utf-8");
+        abx_exchange_reply_with(c->x, status, l.items, l.count, text, strlen(text));
+        return;
+    }
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    put_text(d, root, "detail", text);
+    ABX_AUTO_BUF body = ABX_BUF(MAX_ERROR);
+    ABX_CHECK(abx_json_write_mut(root, &body) == 0);
+    abx__lines_add(&l, "Content-Type: application/json");
+    abx_exchange_reply_with(c->x, status, l.items, l.count, body.data, body.len);
+}
+
 void abx_e2b_refuse(abx_e2b_call *c, int status, const char *fmt, ...)
 {
     va_list ap;
@@ -217,7 +243,10 @@ void abx_e2b_refuse(abx_e2b_call *c, int status, const char *fmt, ...)
     va_end(ap);
     if (!c->live || !c->x)
         return;
-    abx__reply_status(c->x, status, text);
+    if (c->plane == ABX_E2B_PLANE_CODE)
+        refuse_code(c, status, text);
+    else
+        abx__reply_status(c->x, status, text);
     abx__call_done(c);
 }
 
@@ -225,6 +254,11 @@ static void answer_plain(abx_e2b_call *c, yyjson_mut_val *tree)
 {
     abx__lines l;
     abx__lines_init(&l, c->x, true);
+    if (c->method == ABX_E2B_M_HEALTH && c->plane == ABX_E2B_PLANE_CODE) {
+        abx__lines_add(&l, "Content-Type: application/json");
+        abx_exchange_reply_with(c->x, 200, l.items, l.count, "\"OK\"", 4);
+        return;
+    }
     if (c->method == ABX_E2B_M_HEALTH) {
         abx__lines_add(&l, "Cache-Control: no-store");
         abx__lines_add(&l, "Content-Type: ");
@@ -241,6 +275,19 @@ static void answer_plain(abx_e2b_call *c, yyjson_mut_val *tree)
         abx__lines_add(&l, "Cache-Control: no-store");
     abx__lines_add(&l, "Content-Type: application/json");
     abx_exchange_reply_with(c->x, 200, l.items, l.count, out->data, out->len);
+}
+
+void abx_e2b_answer_status(abx_e2b_call *c, int status, yyjson_mut_val *tree)
+{
+    if (!c->live || !c->x)
+        return;
+    ABX_AUTO_BUF body = ABX_BUF(MAX_ERROR);
+    ABX_CHECK(abx_json_write_mut(tree, &body) == 0);
+    abx__lines l;
+    abx__lines_init(&l, c->x, true);
+    abx__lines_add(&l, "Content-Type: application/json; charset=utf-8");
+    abx_exchange_reply_with(c->x, status, l.items, l.count, body.data, body.len);
+    abx__call_done(c);
 }
 
 /* Encode into the server's buffer behind `skip` free bytes. */

@@ -23,7 +23,8 @@ const char *abx_e2b_call_segment(const abx_e2b_call *c)
 
 bool abx_e2b_call_is_abx(const abx_e2b_call *c)
 {
-    const char *ours = c->x ? abx_exchange_header(c->x, "X-Abx") : NULL;
+    bool may = c->x && c->plane == ABX_E2B_PLANE_ALL;
+    const char *ours = may ? abx_exchange_header(c->x, "X-Abx") : NULL;
     return ours && strcmp(ours, "1") == 0;
 }
 
@@ -356,6 +357,8 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     abx__clock_stop(c);
     if (is_use(c))
         abx__use_end(c->server);
+    abx__seat_leave(&c->seat);
+    abx__seat_free(&c->seat);
     free(c->user);
     free(c->segment);
     yyjson_doc_free(c->request);
@@ -395,14 +398,16 @@ static int check_head(abx_e2b_call *c)
     return 0;
 }
 
-void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char *user,
-                     char *segment)
+void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane plane, abx_e2b_method m,
+                     char *user, char *segment)
 {
     abx_e2b_call *c = ABX_NEW(abx_e2b_call);
     c->server = s;
     c->x = x;
+    c->plane = plane;
     c->method = m;
     c->route = &abx__routes[m];
+    abx__seat_take(s, &c->seat, x);
     c->user = user;
     c->segment = segment;
     c->live = true;

@@ -12,6 +12,7 @@
 struct abx_e2b_get {
     abx_e2b_server *server;
     abx_exchange *x; /* NULL when the client is gone */
+    abx__seat seat;
     void *file;
     bool opening; /* the filling still owes begin or fail */
     bool head_sent;
@@ -27,6 +28,7 @@ static const char DATE_FORMAT[] = "%a, %d %b %Y %H:%M:%S GMT";
 
 static void get_free(abx_e2b_get *g)
 {
+    abx__seat_free(&g->seat);
     free(g->name);
     free(g->range);
     free(g);
@@ -38,6 +40,7 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     (void)complete;
     abx_e2b_get *g = data;
     g->x = NULL;
+    abx__seat_leave(&g->seat);
     abx__use_end(g->server);
     if (g->file)
         g->server->filling->get_close(g->file);
@@ -301,7 +304,8 @@ void abx__get_start(abx_e2b_server *s, abx_exchange *x)
     g->opening = true;
     abx_exchange_handlers handlers = {.on_writable = on_writable, .on_close = on_close};
     abx__use_begin(s);
+    abx__seat_take(s, &g->seat, x);
     abx_exchange_handle(x, &handlers, g);
-    const char *ours = abx_exchange_header(x, "X-Abx");
+    const char *ours = s->http ? abx_exchange_header(x, "X-Abx") : NULL;
     s->filling->get_open(s->data, g, full, user, ours && strcmp(ours, "1") == 0);
 }

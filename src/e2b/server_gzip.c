@@ -5,6 +5,7 @@
 struct abx__gunzip {
     z_stream z;
     bool whole;
+    abx_buf rest; /* of a feed that was held */
     uint8_t out[32 * 1024];
 };
 
@@ -12,6 +13,7 @@ abx__gunzip *abx__gunzip_new(void)
 {
     abx__gunzip *g = ABX_NEW(abx__gunzip);
     ABX_CHECK(inflateInit2(&g->z, 16 + MAX_WBITS) == Z_OK);
+    abx_buf_init(&g->rest, ABX__MAX_MESSAGE);
     return g;
 }
 
@@ -20,6 +22,7 @@ void abx__gunzip_free(abx__gunzip *g)
     if (!g)
         return;
     (void)inflateEnd(&g->z);
+    abx_buf_clear(&g->rest);
     free(g);
 }
 
@@ -28,11 +31,10 @@ bool abx__gunzip_whole(const abx__gunzip *g)
     return g->whole;
 }
 
-int abx__gunzip_feed(abx__gunzip *g, const uint8_t *bytes, size_t n,
-                     int (*sink)(void *arg, const uint8_t *bytes, size_t n), void *arg)
+typedef int (*sink_fn)(void *arg, const uint8_t *bytes, size_t n);
+
+static int unpack(abx__gunzip *g, sink_fn sink, void *arg)
 {
-    g->z.next_in = (Bytef *)(uintptr_t)bytes;
-    g->z.avail_in = (uInt)n;
     do {
         if (g->whole) { /* a further member may follow */
             if (g->z.avail_in == 0)
@@ -50,10 +52,29 @@ int abx__gunzip_feed(abx__gunzip *g, const uint8_t *bytes, size_t n,
             return -1;
         g->whole = rc == Z_STREAM_END;
         size_t got = sizeof(g->out) - g->z.avail_out;
-        if (got > 0 && sink(arg, g->out, got) < 0)
+        rc = got > 0 ? sink(arg, g->out, got) : 0;
+        if (rc < 0)
             return -2;
+        if (rc > 0) {
+            ABX_CHECK(abx_buf_add(&g->rest, g->z.next_in, g->z.avail_in) == 0);
+            return 1;
+        }
     } while (g->z.avail_in > 0 || g->z.avail_out == 0);
     return 0;
+}
+
+int abx__gunzip_feed(abx__gunzip *g, const uint8_t *bytes, size_t n, sink_fn sink, void *arg)
+{
+    g->z.next_in = (Bytef *)(uintptr_t)bytes;
+    g->z.avail_in = (uInt)n;
+    return unpack(g, sink, arg);
+}
+
+int abx__gunzip_go_on(abx__gunzip *g, sink_fn sink, void *arg)
+{
+    ABX_AUTO_BUF rest = g->rest;
+    abx_buf_init(&g->rest, ABX__MAX_MESSAGE);
+    return abx__gunzip_feed(g, rest.data, rest.len, sink, arg);
 }
 
 static int to_buf(void *arg, const uint8_t *bytes, size_t n)

@@ -43,9 +43,18 @@ typedef struct abx__route {
 } abx__route;
 extern const abx__route abx__routes[ABX_E2B_METHOD_COUNT];
 
+/* A request that is in flight: its place in the list of the server. */
+typedef struct abx__seat {
+    struct abx__seat *prev, *next;
+    abx_e2b_server *server;
+    abx_exchange *x;
+} abx__seat;
+
 struct abx_e2b_server {
     uv_loop_t *loop;
-    abx_http_server *http;
+    abx_http_server *http; /* NULL: a guest */
+    abx__seat seats;       /* all that are in flight */
+    size_t held;           /* what still has to be told something, with its request or without */
     char *token;
     char *default_user;
     const abx_e2b_filling *filling;
@@ -64,6 +73,8 @@ struct abx_e2b_server {
 struct abx_e2b_call {
     abx_e2b_server *server;
     abx_exchange *x; /* NULL once it is over */
+    abx__seat seat;
+    abx_e2b_plane plane;
     abx_e2b_method method;
     const abx__route *route;
     abx_e2b_codec codec;
@@ -117,8 +128,8 @@ void abx__call_done(abx_e2b_call *c);
 
 /* server_call.c */
 /* user and segment are taken over; both may be NULL. */
-void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_method m, char *user,
-                     char *segment);
+void abx__call_start(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane plane, abx_e2b_method m,
+                     char *user, char *segment);
 void abx__call_feed(abx_e2b_call *c); /* hand on whole messages of a client stream */
 
 /* server_clock.c */
@@ -133,6 +144,10 @@ int abx__clock_read(abx_e2b_call *c, char text[160]);
 void abx__use_begin(abx_e2b_server *s);
 void abx__use_end(abx_e2b_server *s);
 void abx__server_released(abx_e2b_server *s);
+/* A request takes its seat; it is over; nothing has to be told any more (leave comes first). */
+void abx__seat_take(abx_e2b_server *s, abx__seat *seat, abx_exchange *x);
+void abx__seat_leave(abx__seat *seat);
+void abx__seat_free(abx__seat *seat);
 
 /* server_get.c, server_put.c */
 void abx__get_start(abx_e2b_server *s, abx_exchange *x);
@@ -148,9 +163,13 @@ int abx__sign_check(abx_e2b_server *s, abx_exchange *x, const char *operation);
 typedef struct abx__gunzip abx__gunzip;
 abx__gunzip *abx__gunzip_new(void);
 void abx__gunzip_free(abx__gunzip *g);
-/* Unpack these bytes; sink gets what comes out. 0, -1: not gzip, -2: the sink answered < 0. */
+/* Unpack these bytes; sink gets what comes out. 0; 1: the sink wants no more now, the rest is kept; -1: not gzip;
+ * -2: the sink answered < 0. */
 int abx__gunzip_feed(abx__gunzip *g, const uint8_t *bytes, size_t n,
                      int (*sink)(void *arg, const uint8_t *bytes, size_t n), void *arg);
+/* The sink answered 1 (hold), and so did feed: go on with what is left. Returns as feed. */
+int abx__gunzip_go_on(abx__gunzip *g, int (*sink)(void *arg, const uint8_t *bytes, size_t n),
+                      void *arg);
 bool abx__gunzip_whole(const abx__gunzip *g); /* the end of the gzip data was seen */
 /* A whole message, at most ABX__MAX_MESSAGE unpacked, appended to out. 0 or -1. */
 int abx__gunzip_all(const uint8_t *bytes, size_t n, abx_buf *out);

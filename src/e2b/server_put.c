@@ -9,11 +9,21 @@
 #include "base/file.h"
 #include "wire/multipart.h"
 
-enum { MAX_META = 64, META_TOTAL = 4096, META_KEY = 246, META_PREFIX_LEN = 9 };
+enum {
+    MAX_META = 64,
+    META_TOTAL = 4096,
+    META_KEY = 246,
+    META_PREFIX_LEN = 9,
+    MANY_PENDING = 8 /* files that are being closed: more wait until there are fewer */
+};
 
-typedef struct put {
+struct abx_e2b_put {
     abx_e2b_server *server;
     abx_exchange *x; /* NULL when the client is gone */
+    abx__seat seat;
+    bool file_full; /* the file takes no more now */
+    bool many;      /* too many are being closed */
+    bool rest;      /* gzip data of the last bytes waits */
     char *user;
     char *path; /* of the query, NULL: by the parts' names */
     abx__gunzip *gz;
@@ -37,11 +47,12 @@ typedef struct put {
     size_t pending; /* files that are being closed */
     bool body_done;
     bool replied;
-} put;
+};
 
 /* --- end of it ------------------------------------------------------------------------------------------ */
-static void put_free(put *p)
+static void put_free(abx_e2b_put *p)
 {
+    abx__seat_free(&p->seat);
     free(p->user);
     free(p->path);
     free(p->file_path);
@@ -57,7 +68,7 @@ static void put_free(put *p)
     free(p);
 }
 
-static void refuse(put *p, const abx_e2b_fault *f)
+static void refuse(abx_e2b_put *p, const abx_e2b_fault *f)
 {
     if (p->replied || !p->x)
         return;
@@ -65,14 +76,14 @@ static void refuse(put *p, const abx_e2b_fault *f)
     abx__reply_fault(p->x, f);
 }
 
-static void refuse_text(put *p, int status, const char *text)
+static void refuse_text(abx_e2b_put *p, int status, const char *text)
 {
     abx_e2b_fault f;
     abx_e2b_fault_set(&f, status, "%s", text);
     refuse(p, &f);
 }
 
-static void finish(put *p)
+static void finish(abx_e2b_put *p)
 {
     if (!p->body_done || p->pending > 0 || p->replied || !p->x)
         return;
@@ -95,11 +106,44 @@ static void finish(put *p)
     abx_exchange_reply_with(p->x, 200, l.items, l.count, body.data, body.len);
 }
 
+/* --- holds ------------------------------------------------------------------------------------------------ */
+static bool is_held(const abx_e2b_put *p)
+{
+    return p->file_full || p->many;
+}
+
+static void hold(abx_e2b_put *p, bool *why)
+{
+    *why = true;
+    if (p->x)
+        abx_exchange_pause(p->x);
+}
+
+static void unpack_rest(abx_e2b_put *p);
+
+static void let_go(abx_e2b_put *p, bool *why)
+{
+    if (!*why)
+        return;
+    *why = false;
+    if (p->rest && !is_held(p))
+        unpack_rest(p);
+    if (!is_held(p) && p->x)
+        abx_exchange_resume(p->x);
+}
+
+void abx_e2b_put_more(abx_e2b_put *p)
+{
+    let_go(p, &p->file_full);
+}
+
 /* --- one file --------------------------------------------------------------------------------------------- */
 static void file_done(void *arg, const abx_e2b_put_info *info, const abx_e2b_fault *f)
 {
-    put *p = arg;
+    abx_e2b_put *p = arg;
     p->pending--;
+    if (p->pending < MANY_PENDING / 2)
+        let_go(p, &p->many);
     if (f->status != 0)
         refuse(p, f);
     p->size += info->size;
@@ -111,7 +155,7 @@ static void file_done(void *arg, const abx_e2b_put_info *info, const abx_e2b_fau
         put_free(p);
 }
 
-static void file_close(put *p, bool whole)
+static void file_close(abx_e2b_put *p, bool whole)
 {
     if (!p->file)
         return;
@@ -125,12 +169,16 @@ static void file_close(put *p, bool whole)
         for (size_t i = 0; i < p->meta_count; i++)
             abx_mut_str(p->doc, meta, p->meta[i].key, p->meta[i].value);
     }
-    p->pending++;
+    if (++p->pending >= MANY_PENDING)
+        hold(p, &p->many);
+    p->file_full = false; /* whatever waits for the file goes with it */
     p->server->filling->put_close(ABX_TAKE(p->file), whole, file_done, p);
+    if (!is_held(p) && p->x && !p->rest)
+        abx_exchange_resume(p->x);
 }
 
 /* 0, or -1: refused. */
-static int file_open(put *p, const char *path)
+static int file_open(abx_e2b_put *p, const char *path)
 {
     abx_e2b_fault f = {0};
     free(p->file_path);
@@ -150,7 +198,8 @@ static int file_open(put *p, const char *path)
         }
     p->paths = abx_realloc(p->paths, (p->path_count + 1) * sizeof(*p->paths));
     p->paths[p->path_count++] = abx_strdup(p->file_path);
-    abx_e2b_put_options o = {.user = p->user,
+    abx_e2b_put_options o = {.put = p,
+                             .user = p->user,
                              .mode = p->mode,
                              .whole = p->whole,
                              .size = p->want_size,
@@ -166,7 +215,7 @@ static int file_open(put *p, const char *path)
 
 static int on_part(const abx_multipart_part *part, void *user)
 {
-    put *p = user;
+    abx_e2b_put *p = user;
     if (strcmp(part->name, "file") != 0)
         return 0;
     const char *path = p->path ? p->path : part->filename;
@@ -181,8 +230,11 @@ static int on_part(const abx_multipart_part *part, void *user)
 
 static int on_data(const uint8_t *bytes, size_t n, void *user)
 {
-    put *p = user;
-    if (!p->file || p->server->filling->put_write(p->file, bytes, n) >= 0)
+    abx_e2b_put *p = user;
+    int rc = p->file && n > 0 ? p->server->filling->put_write(p->file, bytes, n) : 1;
+    if (rc == 0)
+        hold(p, &p->file_full);
+    if (rc >= 0)
         return 0;
     file_close(p, false); /* its end says what went wrong */
     return -1;
@@ -197,11 +249,12 @@ static int on_part_end(void *user)
 static const abx_multipart_handlers PARTS = {on_part, on_data, on_part_end};
 
 /* --- the body ----------------------------------------------------------------------------------------------- */
+/* 0; 1: no more now; -1: refused, or the file's end will tell why. */
 static int take(void *arg, const uint8_t *bytes, size_t n)
 {
-    put *p = arg;
+    abx_e2b_put *p = arg;
     if (!p->is_multipart)
-        return on_data(bytes, n, p);
+        return on_data(bytes, n, p) < 0 ? -1 : is_held(p);
     ABX_AUTO_ERROR err = NULL;
     int rc = abx_multipart_feed(&p->multipart, bytes, n, &err);
     if (rc < 0) {
@@ -210,30 +263,44 @@ static int take(void *arg, const uint8_t *bytes, size_t n)
         abx_e2b_fault_set(&f, 500, "error parsing multipart form: %s", abx_error_text(err));
         refuse(p, &f);
     }
-    return rc == 0 ? 0 : -1;
+    return rc == 0 ? is_held(p) : -1;
 }
 
-static void on_body(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
+/* Some of the body went through: rc of the gzip reader, or of take. */
+static void took(abx_e2b_put *p, int rc)
 {
-    (void)x;
-    put *p = data;
-    if (p->replied)
+    p->rest = p->gz && rc == 1;
+    if (rc >= 0)
         return;
-    int rc = p->gz ? abx__gunzip_feed(p->gz, bytes, n, take, p) : take(p, bytes, n);
     if (rc == -1 && p->gz && !p->replied) {
         file_close(p, false);
         refuse_text(p, 400,
                     "error decompressing request body: failed to create gzip reader: "
                     "gzip: invalid header");
     }
-    if (rc != 0 && !p->replied)
+    if (!p->replied)
         p->body_done = true; /* the file's end will tell why */
+}
+
+static void unpack_rest(abx_e2b_put *p)
+{
+    p->rest = false;
+    if (!p->replied && !p->body_done && p->x)
+        took(p, abx__gunzip_go_on(p->gz, take, p));
+}
+
+static void on_body(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
+{
+    (void)x;
+    abx_e2b_put *p = data;
+    if (!p->replied && !p->body_done)
+        took(p, p->gz ? abx__gunzip_feed(p->gz, bytes, n, take, p) : take(p, bytes, n));
 }
 
 static void on_body_end(abx_exchange *x, void *data)
 {
     (void)x;
-    put *p = data;
+    abx_e2b_put *p = data;
     if (p->replied || p->body_done)
         return;
     if (p->gz && !abx__gunzip_whole(p->gz)) {
@@ -258,8 +325,9 @@ static void on_close(abx_exchange *x, bool complete, void *data)
 {
     (void)x;
     (void)complete;
-    put *p = data;
+    abx_e2b_put *p = data;
     p->x = NULL;
+    abx__seat_leave(&p->seat);
     abx__use_end(p->server);
     if (p->file) {
         file_close(p, false); /* frees p when that is over */
@@ -271,7 +339,7 @@ static void on_close(abx_exchange *x, bool complete, void *data)
 
 /* --- the head ------------------------------------------------------------------------------------------------- */
 /* Metadata headers. 0, or -1: f. */
-static int read_meta(put *p, abx_e2b_fault *f)
+static int read_meta(abx_e2b_put *p, abx_e2b_fault *f)
 {
     static const char PREFIX[] = "x-metadata-";
     const abx_http_headers *h = abx_exchange_headers(p->x);
@@ -330,8 +398,12 @@ static int parse_time(const char *text, struct timespec *out)
 }
 
 /* Our additions to the query. 0, or -1: f. */
-static int read_query(put *p, abx_e2b_fault *f)
+static int read_query(abx_e2b_put *p, abx_e2b_fault *f)
 {
+    p->mode = -1;
+    p->want_size = -1;
+    if (!p->server->http)
+        return 0;
     ABX_AUTO_FREE char *mode = abx_exchange_query_get(p->x, "abx_mode");
     ABX_AUTO_FREE char *size = abx_exchange_query_get(p->x, "abx_size");
     ABX_AUTO_FREE char *abx = abx_exchange_query_get(p->x, "abx");
@@ -344,8 +416,6 @@ static int read_query(put *p, abx_e2b_fault *f)
         return -1;
     }
     p->has_modified = modified != NULL;
-    p->mode = -1;
-    p->want_size = -1;
     if (mode) {
         char *end = NULL;
         long value = strtol(mode, &end, 8);
@@ -366,7 +436,7 @@ static int read_query(put *p, abx_e2b_fault *f)
 }
 
 /* What the head says about the body. 0, or -1: f. */
-static int read_head(put *p, abx_e2b_fault *f)
+static int read_head(abx_e2b_put *p, abx_e2b_fault *f)
 {
     const char *coding = abx_exchange_header(p->x, "Content-Encoding");
     if (coding && strcasecmp(coding, "gzip") == 0) {
@@ -401,6 +471,8 @@ static int read_head(put *p, abx_e2b_fault *f)
         return 0;
     }
     if (n == 24 && strncasecmp(type, "application/octet-stream", n) == 0) {
+        if (!p->server->http && !p->gz)
+            p->want_size = abx_exchange_content_length(p->x);
         if (p->path)
             return 0;
         abx_e2b_fault_set(f, 400, "path query parameter is required for raw body upload");
@@ -417,7 +489,7 @@ void abx__put_start(abx_e2b_server *s, abx_exchange *x)
 {
     if (abx__sign_check(s, x, "write") < 0)
         return;
-    put *p = ABX_NEW(put);
+    abx_e2b_put *p = ABX_NEW(abx_e2b_put);
     yyjson_mut_val *root = NULL;
     p->server = s;
     p->x = x;

@@ -10,6 +10,7 @@
 struct abx_e2b_tunnel {
     abx_e2b_server *server;
     abx_exchange *x; /* NULL once it is answered */
+    abx__seat seat;
     void (*on_gone)(void *data);
     void *data;
 };
@@ -25,6 +26,8 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     abx__use_end(t->server);
     if (t->x && t->on_gone)
         t->on_gone(t->data);
+    abx__seat_leave(&t->seat);
+    abx__seat_free(&t->seat);
     free(t);
 }
 
@@ -40,6 +43,7 @@ int abx_e2b_tunnel_accept(abx_e2b_tunnel *t)
     if (fd < 0)
         return -1;
     t->x = NULL;
+    abx__seat_leave(&t->seat);
     /* the first bytes on this socket: they fit; where the peer is gone, reading will tell */
     (void)!send(fd, SWITCH, sizeof(SWITCH) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     return fd;
@@ -48,6 +52,7 @@ int abx_e2b_tunnel_accept(abx_e2b_tunnel *t)
 void abx_e2b_tunnel_end(abx_e2b_tunnel *t)
 {
     abx__use_end(t->server);
+    abx__seat_free(&t->seat);
     free(t);
 }
 
@@ -78,6 +83,7 @@ void abx__tunnel_start(abx_e2b_server *s, abx_exchange *x)
         t->server = s;
         t->x = x;
         abx__use_begin(s);
+        abx__seat_take(s, &t->seat, x);
         abx_exchange_handlers handlers = {.on_close = on_close};
         abx_exchange_handle(x, &handlers, t);
         s->filling->tunnel(s->data, t, (int)port);

@@ -291,6 +291,27 @@ void abx_exchange_reply(abx_exchange *x, int status, const char *type, const voi
     abx_exchange_reply_with(x, status, headers, type ? 1 : 0, body, n);
 }
 
+void abx_exchange_switch(abx_exchange *x, const char *const *headers, size_t count)
+{
+    abx__conn *c = x->conn;
+    static const char first[] = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n";
+
+    ABX_CHECK(!x->head_sent);
+    abx__conn_queue(c, first, sizeof first - 1);
+    for (size_t i = 0; i < count; i++) {
+        if (!may_pass(headers[i]))
+            continue;
+        abx__conn_queue(c, headers[i], strlen(headers[i]));
+        abx__conn_queue(c, "\r\n", 2);
+    }
+    abx__conn_queue(c, "\r\n", 2);
+    x->head_sent = x->raw = true;
+    x->out_left = -1;
+    c->keep = false;
+    c->kick = true;
+    abx__conn_pend(c);
+}
+
 void abx_exchange_abort(abx_exchange *x)
 {
     abx__conn_flush(x->conn); /* what was answered before belongs to the peer */

@@ -228,6 +228,8 @@ static bool wants_read(const abx__conn *c)
         return c->carry_len == 0;
     if (x->ws)
         return abx__ws_wants_read(c);
+    if (x->raw && x->body_done)
+        return !x->paused && c->carry_len == 0;
     if (!x->body_done)
         return !x->paused && c->carry_len == 0;
     return c->carry_len == 0; /* to see the peer go; what it sends ahead is carried */
@@ -412,7 +414,7 @@ static bool settle_step(abx__conn *c)
             c->dead = true;
         return !c->dead && !c->linger;
     }
-    if (x && x->body_done && !x->end_told && !x->paused && !x->ended && !x->ws &&
+    if (x && x->body_done && !x->end_told && !x->paused && !x->ended && !x->ws && !x->raw &&
         (x->collect_cb || x->on.on_body_end)) {
         abx__exchange_body_end(x);
         return true;

@@ -334,7 +334,7 @@ void abx__exchange_body(abx_exchange *x, const uint8_t *bytes, size_t n)
 
 void abx__exchange_body_end(abx_exchange *x)
 {
-    if (x->end_told || x->ended || x->ws)
+    if (x->end_told || x->ended || x->ws || x->raw)
         return;
     x->end_told = true;
     if (x->collect_cb)

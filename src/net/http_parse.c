@@ -197,6 +197,8 @@ bool abx__conn_can_parse(const abx__conn *c)
         return false;
     if (x && x->ws && x->body_done)
         return abx__ws_wants_read(c);
+    if (x && x->raw && x->body_done)
+        return !x->paused && !x->ended;
     if (!x)
         return c->keep;
     return !x->dispatched || (!x->body_done && !x->paused);
@@ -239,6 +241,11 @@ void abx__conn_feed(abx__conn *c, const uint8_t *bytes, size_t n)
     while ((n || again) && c->carry_len == 0 && abx__conn_can_parse(c)) {
         if (c->x && c->x->ws && c->x->body_done) {
             abx__ws_feed(c, bytes, n);
+            return;
+        }
+        if (c->x && c->x->raw && c->x->body_done) {
+            if (n > 0 && c->x->on.on_body)
+                c->x->on.on_body(c->x, bytes, n, c->x->data);
             return;
         }
         size_t taken = parse_step(c, bytes, n);

@@ -145,6 +145,11 @@ void abx_exchange_abort(abx_exchange *x);
  * behind the head may be lost. -1 with errno: EBUSY, the server needs this connection itself. */
 int abx_exchange_detach(abx_exchange *x);
 
+/* Leave HTTP on this connection: 101 with these lines ("Name: value"; Connection is the server's own), then bytes both ways:
+ * on_body gets what the peer sends, abx_exchange_write sends as it is, abx_exchange_end closes; on_peer_eof tells that the
+ * peer sends no more. Handlers are kept. Nothing was answered before, and the request has no body. */
+void abx_exchange_switch(abx_exchange *x, const char *const *headers, size_t count);
+
 /* --- WebSocket ---------------------------------------------------------------------------------- */
 typedef struct abx_ws_handlers {
     /* One whole message (at most max_message bytes, else the peer gets close 1009). */

@@ -173,6 +173,7 @@ struct abx_exchange {
     int64_t out_left; /* of the announced length; -1: chunked or until the end */
     size_t trailer_bytes;
     struct abx__ws *ws;
+    bool raw;        /* the connection has left HTTP */
     bool dispatched; /* on_request ran */
     bool body_done;
     bool end_told; /* on_body_end or the collector ran */

@@ -14,42 +14,11 @@
 #include <unistd.h>
 
 #include "base/id.h"
+#include "e2b/signal_words.h"
 
 enum { GRACE_MS = 100, KEEP_END_MS = 30 * 1000, MAX_RECORDS = 8192 };
 
 /* --- names of ends ------------------------------------------------------------------------------------ */
-static const char *const SIGNALS[] = {[1] = "hangup",
-                                      "interrupt",
-                                      "quit",
-                                      "illegal instruction",
-                                      "trace/breakpoint trap",
-                                      "aborted",
-                                      "bus error",
-                                      "floating point exception",
-                                      "killed",
-                                      "user defined signal 1",
-                                      "segmentation fault",
-                                      "user defined signal 2",
-                                      "broken pipe",
-                                      "alarm clock",
-                                      "terminated",
-                                      "stack fault",
-                                      "child exited",
-                                      "continued",
-                                      "stopped (signal)",
-                                      "stopped",
-                                      "stopped (tty input)",
-                                      "stopped (tty output)",
-                                      "urgent I/O condition",
-                                      "CPU time limit exceeded",
-                                      "file size limit exceeded",
-                                      "virtual timer expired",
-                                      "profiling timer expired",
-                                      "window changed",
-                                      "I/O possible",
-                                      "power failure",
-                                      "bad system call"};
-
 const char *abx__signal_name(int sig, char out[16])
 {
     const char *name = sigabbrev_np(sig);
@@ -74,7 +43,7 @@ void abx__proc_put_end(const abx__proc *p, yyjson_mut_doc *d, yyjson_mut_val *en
             abx_mut_str(d, end, "error", text);
     } else {
         int sig = WTERMSIG(p->status);
-        const char *word = sig > 0 && (size_t)sig < ABX_COUNT(SIGNALS) ? SIGNALS[sig] : NULL;
+        const char *word = abx_e2b_signal_words(sig);
         const char *core = WCOREDUMP(p->status) ? " (core dumped)" : "";
         if (word)
             (void)snprintf(text, sizeof(text), "signal: %s%s", word, core);

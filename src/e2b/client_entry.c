@@ -58,6 +58,26 @@ static int64_t mode_of(const abx_envd_client *c, yyjson_val *entry)
     return mode;
 }
 
+/* Where a link leads, and what is there at the end of all links. */
+static void put_link(const abx_envd_client *c, yyjson_mut_doc *d, yyjson_mut_val *obj,
+                     yyjson_val *entry)
+{
+    const char *own = c->abx ? abx__envd_text(entry, "abxTarget") : NULL;
+    const char *last = abx__envd_text(entry, "symlinkTarget");
+    const char *type = abx_json_str(entry, "type", "FILE_TYPE_UNSPECIFIED");
+    abx_mut_str(d, obj, "target", own ? own : last);
+    if (!last || *last != '/' || strcmp(type, "FILE_TYPE_SYMLINK") == 0)
+        return;
+    bool nothing = abx_str_eq(last, abx__envd_text(entry, "path"));
+    abx_mut_str(d, obj, "targetPath", last);
+    abx_mut_str(d, obj, "targetType",
+                strcmp(type, "FILE_TYPE_FILE") == 0        ? "file"
+                : strcmp(type, "FILE_TYPE_DIRECTORY") == 0 ? "dir"
+                : nothing                                  ? "none"
+                                                           : "other");
+    abx_mut_int(d, obj, "targetMode", abx_json_int(entry, "mode", 0) & 0777);
+}
+
 static bool path_ends_in(const char *path, const char *name)
 {
     size_t n = strlen(path), k = strlen(name);
@@ -96,9 +116,10 @@ yyjson_mut_val *abx__envd_file(const abx_envd_client *c, yyjson_mut_doc *d, yyjs
     abx_mut_str(d, obj, "owner", abx__envd_text(entry, "owner"));
     abx_mut_str(d, obj, "group", abx__envd_text(entry, "group"));
     abx_mut_str(d, obj, "modifiedAt", abx__envd_text(entry, "modifiedTime"));
-    const char *target = c->abx ? abx__envd_text(entry, "abxTarget") : NULL;
     if (strcmp(kind, "symlink") == 0)
-        abx_mut_str(d, obj, "target", target ? target : abx__envd_text(entry, "symlinkTarget"));
+        put_link(c, d, obj, entry);
+    if (strcmp(kind, "symlink") == 0 || strcmp(kind, "other") == 0)
+        abx_mut_str(d, obj, "permissions", abx__envd_text(entry, "permissions"));
     yyjson_val *metadata = yyjson_obj_get(entry, "metadata");
     if (yyjson_obj_size(metadata) > 0)
         abx_mut_val(d, obj, "metadata", metadata);

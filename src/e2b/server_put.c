@@ -509,6 +509,7 @@ void abx__put_start(abx_e2b_server *s, abx_exchange *x)
     abx_exchange_handlers handlers = {
         .on_body = on_body, .on_body_end = on_body_end, .on_close = on_close};
     abx__use_begin(s);
+    abx__seat_take(s, &p->seat, x);
     abx_exchange_handle(x, &handlers, p);
     abx_exchange_limit_body(x, UINT64_MAX);
     abx_e2b_fault f = {0};

@@ -198,7 +198,7 @@ typedef struct abx_e2b_server abx_e2b_server;
 typedef enum abx_e2b_plane {
     ABX_E2B_PLANE_ALL,  /* all of them, ours too */
     ABX_E2B_PLANE_ENVD, /* E2B's data plane, as on port 49983 */
-    ABX_E2B_PLANE_CODE  /* E2B's code interpreter, as on port 49999: asks for no token, refuses in plain text */
+    ABX_E2B_PLANE_CODE /* E2B's code interpreter, as on port 49999: asks for no token, refuses in plain text */
 } abx_e2b_plane;
 
 typedef struct abx_e2b_server_options {

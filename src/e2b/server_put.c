@@ -172,9 +172,9 @@ static void file_close(abx_e2b_put *p, bool whole)
     if (++p->pending >= MANY_PENDING)
         hold(p, &p->many);
     p->file_full = false; /* whatever waits for the file goes with it */
-    p->server->filling->put_close(ABX_TAKE(p->file), whole, file_done, p);
     if (!is_held(p) && p->x && !p->rest)
         abx_exchange_resume(p->x);
+    p->server->filling->put_close(ABX_TAKE(p->file), whole, file_done, p); /* p may be gone then */
 }
 
 /* 0, or -1: refused. */

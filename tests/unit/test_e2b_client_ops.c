@@ -130,7 +130,8 @@ static void stats(void **state)
           "{\"entry\":" ENTRY("l", "/l",
                               ",\"type\":\"FILE_TYPE_DIRECTORY\",\"symlinkTarget\":\"/d\"") "}",
           "{\"path\":\"/"
-          "l\",\"name\":\"l\",\"type\":\"symlink\",\"size\":0,\"mode\":0,\"target\":\"/d\"}");
+          "l\",\"name\":\"l\",\"type\":\"symlink\",\"size\":0,\"mode\":0,\"target\":\"/d\","
+          "\"targetPath\":\"/d\",\"targetType\":\"dir\",\"targetMode\":0}");
     unary(ABX, "fs.stat", "{\"sandboxId\":\"s\",\"path\":\"l\"}", "filesystem.Filesystem/Stat",
           "{\"path\":\"l\",\"abx\":true}",
           "{\"entry\":" ENTRY(

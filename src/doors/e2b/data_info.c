@@ -1,0 +1,78 @@
+/* /health, /metrics, /envs. */
+#include "doors/e2b/data_inner.h"
+
+#include <string.h>
+
+/* --- /health: is the sandbox there? ------------------------------------------------------------------------------ */
+static void on_looked(void *data, e2b_box *box, const abx_error *err)
+{
+    (void)err;
+    e2b_task *t = data;
+    if (!t->call) {
+        e2b_task_free(t);
+    } else if (box->state == E2B_RUNNING) {
+        e2b_task_answer(t, NULL);
+    } else {
+        yyjson_mut_val *root = NULL;
+        ABX_AUTO_MUT d = abx_mut_new(&root);
+        abx_mut_str(d, root, "sandboxId", box->id);
+        abx_mut_str(d, root, "message", "The sandbox was not found");
+        abx_mut_int(d, root, "code", 502);
+        abx_e2b_call_handle(t->call, NULL, NULL);
+        abx_e2b_answer_status(ABX_TAKE(t->call), 502, root);
+        e2b_task_free(t);
+    }
+}
+
+void e2b_rpc_health(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
+{
+    e2b_box_look(d->box, on_looked, e2b_task_new(d, c, q));
+}
+
+/* --- /metrics ------------------------------------------------------------------------------------------------------ */
+static void on_metrics(void *arg, yyjson_val *m, const abx_error *err)
+{
+    e2b_task *t = arg;
+    if (!t->call || err) {
+        if (t->call) {
+            abx_e2b_call_handle(t->call, NULL, NULL);
+            e2b_refuse_call(t->data, ABX_TAKE(t->call), err);
+        }
+        e2b_task_free(t);
+        return;
+    }
+    int64_t total = abx_json_int(m, "memTotal", 0), used = abx_json_int(m, "memUsed", 0);
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_int(d, root, "ts", abx_now_wall_ms() / 1000);
+    abx_mut_int(d, root, "cpu_count", abx_json_int(m, "cpuCount", 0));
+    (void)yyjson_mut_obj_add_real(d, root, "cpu_used_pct",
+                                  yyjson_get_num(abx_json_get(m, "cpuUsedPct")));
+    abx_mut_int(d, root, "mem_total_mib", total >> 20);
+    abx_mut_int(d, root, "mem_used_mib", used >> 20);
+    abx_mut_int(d, root, "mem_total", total);
+    abx_mut_int(d, root, "mem_used", used);
+    abx_mut_int(d, root, "mem_cache", abx_json_int(m, "memCache", 0));
+    abx_mut_int(d, root, "disk_used", abx_json_int(m, "diskUsed", 0));
+    abx_mut_int(d, root, "disk_total", abx_json_int(m, "diskTotal", 0));
+    e2b_task_answer(t, root);
+}
+
+void e2b_rpc_metrics(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
+{
+    yyjson_mut_val *root = NULL;
+    e2b_run(d, ABX_OP_SANDBOX_METRICS, e2b_params(d, NULL, &root), on_metrics,
+            e2b_task_new(d, c, q));
+}
+
+/* --- /envs -------------------------------------------------------------------------------------------------------- */
+void e2b_rpc_envs(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
+{
+    (void)q;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT out = abx_mut_new(&root);
+    yyjson_obj_iter it = yyjson_obj_iter_with(d->box->env);
+    for (yyjson_val *k; (k = yyjson_obj_iter_next(&it));)
+        abx_mut_val(out, root, yyjson_get_str(k), yyjson_obj_iter_get_val(k));
+    abx_e2b_answer(c, root);
+}

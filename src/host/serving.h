@@ -36,9 +36,10 @@ typedef struct abx_serve_options {
     abx_host *host; /* borrowed until close's cb */
     const char *home;
     const char *provider; /* id */
-    const char *network;  /* for sandboxes whose creator does not say; or NULL */
-    int port;             /* 0: the one of last time if it is free, else any */
-    uint64_t idle_ms;     /* end after so long without requests; ABX_FOREVER: never */
+    yyjson_val *
+        defaults; /* parameters of sandbox.create for what a sandbox's creator does not say: an object; copied */
+    int port;         /* 0: the one of last time if it is free, else any */
+    uint64_t idle_ms; /* end after so long without requests; ABX_FOREVER: never */
     const abx_log *log;
     void (*on_end)(void *data); /* it wants to be closed: idle, or drained. From the loop */
     void *data;

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/cli/guard.h"
+#include "doors/cli/params.h"
 
 #define BEGIN_MS   10000 /* for one that has the lock to write its file */
 #define PAUSE_MS   20
@@ -101,12 +102,16 @@ static int open_door(serving *s, int port, uint64_t idle_ms, abx_error **err)
     if (abx_cli_open(cli, err) < 0)
         return -1;
     abx_guard_memory(); /* from now on a key is in it */
+    ABX_AUTO_MUT params = abx_params_create(cli, false, false, err);
+    if (!params)
+        return -1;
+    ABX_AUTO_JSON defaults = abx_json_freeze(params);
     abx_serve_options options = {
         .loop = &cli->_loop,
         .host = cli->_host,
         .home = cli->_home,
         .provider = abx_host_provider(cli->_host, NULL),
-        .network = abx_flag_value(cli->args, ABX_FLAG_NETWORK, NULL),
+        .defaults = yyjson_doc_get_root(defaults),
         .port = port,
         .idle_ms = idle_ms,
         .log = &cli->log,

@@ -1,7 +1,7 @@
 #include "base/mem.h"
 #include "doors/e2b/life.h"
 
-#define ASK_MS 120000 /* for one answer of the provider */
+#define ASK_MS 600000 /* for one answer of the provider: a snapshot may take long */
 
 typedef struct e2b_question {
     struct e2b_question *next, **at;

@@ -7,8 +7,7 @@
  *   metadata             where the provider keeps none
  *   autoPause, autoResume, timeoutS (the one that it was made with), startedAtMs
  *   internet, network    what its creator said about them
- *   cold                 what it runs is to end at its next resume
- *   snapshot             of a fork or one that was made from a snapshot: its id
+ *   cold, coldAuto       what it runs is to end at its next resume; … at the one after its end by time
  *
  * Tokens are not in it: they are made from the seed and the id. */
 #include <dirent.h>

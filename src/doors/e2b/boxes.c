@@ -95,7 +95,7 @@ static void free_box(void *data)
     e2b_box *box = data;
     yyjson_doc_free(box->notes);
     yyjson_doc_free(box->seen);
-    free(box->samples);
+    e2b_samples_free(box->samples);
     free(box->token);
     free(box->traffic_token);
     free(box->host_id);

@@ -101,7 +101,7 @@ int e2b_body_int(e2b_request *r, const char *name, int64_t least, int64_t most, 
     yyjson_val *v = abx_json_get(r->body, name);
     if (!v)
         return 0;
-    if (!yyjson_is_int(v) || yyjson_get_uint(v) > INT64_MAX)
+    if (!yyjson_is_int(v) || (yyjson_is_uint(v) && yyjson_get_uint(v) > INT64_MAX))
         return wrong(r, name, "no whole number");
     int64_t n = yyjson_get_sint(v);
     if (n < least || n > most)
@@ -312,7 +312,10 @@ void e2b_control(e2b_door *door, abx_exchange *x)
         known = known || rc == 1;
         free(word);
     }
-    if (known)
+    const char *absent = e2b_route_absent(path);
+    if (absent)
+        e2b_refuse(x, 501, "%s (%s)", absent, abx_err_row_of(ABX_ERR_FEATURE_MISSING)->code);
+    else if (known)
         e2b_refuse(x, 405, "method %s is not allowed here", method);
     else
         e2b_refuse(x, 404, "no such route");

@@ -93,8 +93,16 @@ void e2b_expiry_arm(e2b_door *door);
 void e2b_expiry_open(e2b_door *door);
 void e2b_expiry_close(e2b_door *door, uv_close_cb cb);
 
-/* Let a paused box go on: cb once, later. timeout_s 0: what it was made with. resume.c */
-void e2b_resume(e2b_box *box, int64_t timeout_s, e2b_look_cb cb, void *data);
+/* Let a paused box go on: cb once, later, as of e2b_box_look. timeout_s 0: what it was made with. cold: without what ran in
+ * it. resume.c */
+void e2b_resume(e2b_box *box, int64_t timeout_s, bool cold, e2b_look_cb cb, void *data);
+
+/* metrics.c: take a first sample, and go on with it; each 5 s; the end of a box. */
+void e2b_samples_watch(e2b_box *box);
+void e2b_samples_tick(e2b_door *door);
+void e2b_samples_free(struct e2b_samples *s);
+/* Fill in what is 0 from the last sample; MiB. */
+void e2b_samples_sizes(const e2b_box *box, int64_t *cpus, int64_t *memory, int64_t *disk);
 
 /* --- handlers ------------------------------------------------------------------------------------------------------- */
 void e2b_do_health(e2b_request *r);
@@ -102,5 +110,22 @@ void e2b_do_create(e2b_request *r);
 void e2b_do_list(e2b_request *r);
 void e2b_do_info(e2b_request *r);
 void e2b_do_kill(e2b_request *r);
+void e2b_do_timeout(e2b_request *r);
+void e2b_do_refresh(e2b_request *r);
+void e2b_do_pause(e2b_request *r);
+void e2b_do_connect(e2b_request *r);
+void e2b_do_resume(e2b_request *r);
+void e2b_do_fork(e2b_request *r);
+void e2b_do_metrics(e2b_request *r);
+void e2b_do_metrics_of_many(e2b_request *r);
+void e2b_do_logs(e2b_request *r);
+void e2b_do_network(e2b_request *r);
+void e2b_do_snapshot_create(e2b_request *r);
+void e2b_do_snapshot_list(e2b_request *r);
+void e2b_do_template_remove(e2b_request *r);
+void e2b_do_template_list(e2b_request *r);
+void e2b_do_template_alias(e2b_request *r);
+/* What to say of a path that belongs to a part of E2B that is not here; or NULL. routes.c */
+const char *e2b_route_absent(const char *path);
 
 #endif

@@ -61,7 +61,7 @@ static bool read_life(e2b_request *r, creation *k)
     abx_mut_bool(k->notes, notes, "autoResume", resume);
     abx_mut_int(k->notes, notes, "timeoutS", k->timeout_s);
     if (!memory)
-        abx_mut_bool(k->notes, notes, "cold", true);
+        abx_mut_bool(k->notes, notes, "coldAuto", true);
     return true;
 }
 
@@ -165,6 +165,7 @@ static void on_created(void *data, yyjson_val *result, const abx_error *err)
         e2b_box_note(box, ABX_TAKE(k->notes));
     }
     e2b_box_see(box, result);
+    e2b_samples_watch(box);
     e2b_reply_sandbox(r, 201, box);
 }
 
@@ -183,7 +184,9 @@ void e2b_do_create(e2b_request *r)
 {
     creation *k = ABX_NEW(creation);
     yyjson_mut_val *params, *notes;
-    k->params = abx_mut_new(&params);
+    k->params = yyjson_doc_mut_copy(r->door->defaults, NULL);
+    params = yyjson_mut_doc_get_root(k->params);
+    yyjson_mut_obj_remove_key(params, "timeoutMs"); /* it is always said */
     k->notes = abx_mut_new(&notes);
     r->state = k;
     r->free_state = free_creation;

@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/e2b/control.h"
-#include "doors/e2b/data.h"
 #include "doors/e2b/life.h"
 #include "e2b/server.h"
 
@@ -85,7 +84,7 @@ static bool by_path(const char *path, target *t, size_t *skip)
 
 /* --- signed URLs -------------------------------------------------------------------------------------------------- */
 /* Did the box's token make this signature? An old one counts: envd's side says that it is too old. */
-static bool made(const e2b_box *box, const abx_exchange *x, const char *signature)
+bool e2b_signed_by(const e2b_box *box, const abx_exchange *x, const char *signature)
 {
     const char *operation = strcmp(abx_exchange_method(x), "POST") == 0 ? "write" : "read";
     ABX_AUTO_FREE char *path = abx_exchange_query_get(x, "path");
@@ -105,49 +104,9 @@ static bool by_signature(e2b_door *door, const abx_exchange *x, target *t)
         return false;
     for (size_t i = 0; i < E2B_BUCKETS; i++)
         for (const e2b_box *box = door->boxes[i]; box; box = box->next)
-            if (box->token && made(box, x, signature))
+            if (box->token && e2b_signed_by(box, x, signature))
                 return set(t, box->id, strlen(box->id), E2B_ENVD_PORT);
     return false;
-}
-
-/* --- the data plane ------------------------------------------------------------------------------------------------ */
-static bool has_traffic_token(const e2b_box *box, int port, abx_exchange *x)
-{
-    if (!box->traffic_token || port == E2B_ENVD_PORT)
-        return true;
-    const char *given = abx_exchange_header(x, "E2b-Traffic-Access-Token");
-    if (!given) {
-        e2b_data_refuse(x, 403, box->id,
-                        "Sandbox is secured with traffic access token. Token header "
-                        "'e2b-traffic-access-token' is missing");
-        return false;
-    }
-    if (abx_equal_secret(given, strlen(given), box->traffic_token, strlen(box->traffic_token)))
-        return true;
-    e2b_data_refuse(x, 403, box->id,
-                    "Sandbox is secured with traffic access token. Token header "
-                    "'e2b-traffic-access-token' is invalid");
-    return false;
-}
-
-static void to_box(e2b_box *box, int port, abx_exchange *x)
-{
-    ABX_AUTO_ERROR err = NULL;
-    if (box->state != E2B_RUNNING || box->ending)
-        e2b_data_not_found(x, box->id);
-    else if (!box->data && e2b_data_open(box, &err) < 0)
-        e2b_refuse_error(x, err);
-    else
-        e2b_data_handle(box, port, x);
-}
-
-static void to_data(e2b_door *door, abx_exchange *x, const target *t)
-{
-    e2b_box *box = e2b_door_box(door, t->id);
-    if (!box || box->ending)
-        e2b_data_not_found(x, t->id);
-    else if (has_traffic_token(box, t->port, x))
-        to_box(box, t->port, x);
 }
 
 /* --- hosts -------------------------------------------------------------------------------------------------------- */
@@ -177,12 +136,12 @@ void e2b_dispatch(abx_exchange *x, void *data)
     else if (named < 0)
         e2b_refuse(x, 400, "missing header");
     else if (named > 0 || (host && by_host(host, &t)) || by_signature(door, x, &t))
-        to_data(door, x, &t);
+        e2b_admit(door, x, t.id, t.port);
     else if (host && !is_own_host(host))
         e2b_refuse(x, 403, "this server does not serve the host of the request");
     else if (by_path(abx_exchange_path(x), &t, &skip)) {
         abx_exchange_strip(x, skip);
-        to_data(door, x, &t);
+        e2b_admit(door, x, t.id, t.port);
     } else
         e2b_control(door, x);
 }

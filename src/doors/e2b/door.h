@@ -67,9 +67,8 @@ struct e2b_door {
     uv_loop_t *loop;
     abx_host *host;
     char *home;
-    char *provider; /* id */
-    char *
-        network; /* what sandboxes may reach whose creator does not say; NULL: the provider's own default */
+    char *provider;       /* id */
+    yyjson_doc *defaults; /* parameters of sandbox.create for what a creator does not say */
     const abx_log *log;
     abx_http_server *http;
     char key[E2B_KEY_SIZE + 1];
@@ -79,6 +78,8 @@ struct e2b_door {
     size_t box_count;
     size_t box_structs;             /* … and those that somebody still holds */
     struct e2b_question *questions; /* calls of ask.c that are under way */
+    yyjson_doc *snapshots;          /* of snapshots.c, or NULL */
+    size_t sampling;                /* calls of metrics.c that are under way */
     size_t holds;                   /* streams that are no exchanges: see e2b_door_hold */
     struct e2b_life *life;
     uv_timer_t expiry; /* expiry.c */

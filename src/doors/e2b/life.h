@@ -11,6 +11,10 @@ bool e2b_key_fits(const e2b_door *door, const char *key); /* in constant time; N
 
 /* dispatch.c: each request of the HTTP server; data: the door. */
 void e2b_dispatch(abx_exchange *x, void *data);
+/* dispatch.c: did the box's token, which it has, make this signature of the request? */
+bool e2b_signed_by(const e2b_box *box, const abx_exchange *x, const char *signature);
+/* admit.c: a request for a port of the sandbox with this id. */
+void e2b_admit(e2b_door *door, abx_exchange *x, const char *id, int port);
 /* serve.c: something is asked of the door: its idle time begins anew. */
 void e2b_life_touch(e2b_door *door);
 /* Something that the end of the door waits for is gone; the door may be, afterwards. */

@@ -103,7 +103,7 @@ static bool read_way_out(e2b_request *r, yyjson_val *network, bool denied, char 
     if (yyjson_obj_size(abx_json_get(network, "rules")) > 0)
         return unsupported(r, "network.rules");
     if (!all_denied)
-        *word = abx_strdup(r->door->network);
+        *word = abx_strdup(abx_json_str(yyjson_doc_get_root(r->door->defaults), "network", NULL));
     else if (yyjson_arr_size(allow) == 0)
         *word = abx_strdup("none");
     else if (!(*word = join_allowed(allow)))
@@ -126,6 +126,7 @@ bool e2b_network_read(e2b_request *r, yyjson_mut_doc *params, yyjson_mut_doc *no
     }
     if (!read_way_out(r, network, given && !allowed, &word))
         return false;
+    yyjson_mut_obj_remove_key(yyjson_mut_doc_get_root(params), "network");
     abx_mut_str(params, yyjson_mut_doc_get_root(params), "network", word);
     if (given)
         abx_mut_bool(notes, o, "internet", allowed);
@@ -134,4 +135,15 @@ bool e2b_network_read(e2b_request *r, yyjson_mut_doc *params, yyjson_mut_doc *no
         abx_mut_bool(notes, o, "publicTraffic", abx_json_bool(network, "allowPublicTraffic", true));
     }
     return true;
+}
+
+static void cannot_change(e2b_request *r)
+{
+    unsupported(r, "network");
+}
+
+/* PUT /sandboxes/{id}/network */
+void e2b_do_network(e2b_request *r)
+{
+    e2b_with_box(r, false, cannot_change);
 }

@@ -7,9 +7,11 @@
 #include "base/mem.h"
 #include "doors/e2b/control.h"
 #include "doors/e2b/life.h"
+#include "doors/e2b/snapshots.h"
 
 #define ADDRESS         "127.0.0.1"
 #define LOOK_MS         500 /* between two looks whether it is idle, or drained */
+#define SAMPLE_MS       5000
 #define DRAIN_MS        5000
 #define MAX_CONNECTIONS 20000
 #define MAX_HEAD        ((size_t)256 * 1024)
@@ -17,8 +19,9 @@
 typedef struct e2b_life {
     abx_serving *serving;
     uint64_t idle_ms;
-    uint64_t used_ms;  /* monotonic: the last time that something was asked */
-    uint64_t drain_ms; /* monotonic: when draining ends; 0: not draining */
+    uint64_t used_ms;    /* monotonic: the last time that something was asked */
+    uint64_t sampled_ms; /* monotonic */
+    uint64_t drain_ms;   /* monotonic: when draining ends; 0: not draining */
     uv_timer_t timer;
     bool timer_open, told, is_closing;
     void (*on_end)(void *data);
@@ -52,7 +55,8 @@ static void free_door(e2b_door *door)
     void (*closed)(void *) = life->closed;
     void *data = life->closed_data;
     abx_serving_end(life->serving);
-    free(door->network);
+    yyjson_doc_free(door->snapshots);
+    yyjson_doc_free(door->defaults);
     free(door->provider);
     free(door->home);
     free(life);
@@ -142,6 +146,10 @@ static void on_look(uv_timer_t *timer)
             tell_end(life);
         return;
     }
+    if (now - life->sampled_ms >= SAMPLE_MS) {
+        life->sampled_ms = now;
+        e2b_samples_tick(door);
+    }
     if (busy)
         life->used_ms = now;
     else if (life->idle_ms != ABX_FOREVER && now - life->used_ms >= life->idle_ms)
@@ -181,6 +189,7 @@ static int open_parts(e2b_door *door, const abx_serve_options *o, abx_error **er
         listen_somewhere(door, o->port, last, err) < 0)
         return -1;
     e2b_boxes_load(door);
+    e2b_snapshots_load(door);
     e2b_life *life = door->life;
     ABX_CHECK(uv_timer_init(door->loop, &life->timer) == 0);
     life->timer.data = door;
@@ -202,7 +211,7 @@ static int open_door(const abx_serve_options *o, void **out, abx_error **err)
     door->host = o->host;
     door->home = abx_strdup(o->home);
     door->provider = abx_strdup(o->provider);
-    door->network = abx_strdup(o->network);
+    door->defaults = abx_json_copy(o->defaults);
     door->log = o->log;
     door->life = ABX_NEW(e2b_life);
     *door->life = (e2b_life){.serving = serving,

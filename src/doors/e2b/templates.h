@@ -12,6 +12,8 @@ typedef struct e2b_wish {
 
 /* templateID of a create. clear it. */
 void e2b_wish_read(e2b_door *door, const char *given, e2b_wish *out);
+/* A reference trimmed, in small letters, without the tag that means none. Owned. */
+char *e2b_plain_name(const char *given);
 void e2b_wish_clear(e2b_wish *w);
 
 #endif

@@ -51,6 +51,7 @@ static void add_sizes(yyjson_mut_doc *d, yyjson_mut_val *o, const e2b_box *box)
     int64_t count = yyjson_is_num(cpus) ? (int64_t)(yyjson_get_num(cpus) + 0.999) : 0;
     int64_t memory = abx_json_int(limits, "memoryBytes", 0) / MIB;
     int64_t disk = abx_json_int(limits, "diskBytes", 0) / MIB;
+    e2b_samples_sizes(box, &count, &memory, &disk);
     abx_mut_int(d, o, "cpuCount", count);
     abx_mut_int(d, o, "memoryMB", memory);
     abx_mut_int(d, o, "diskSizeMB", disk);

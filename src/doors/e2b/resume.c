@@ -1,0 +1,142 @@
+/* Letting a paused sandbox go on. A pause that was to keep only files is made of one that keeps all: before anybody reaches the
+ * sandbox again, what ran in it is ended, and its contexts of code begin anew. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "doors/e2b/control.h"
+
+typedef struct e2b_waiter {
+    struct e2b_waiter *next;
+    e2b_look_cb cb;
+    void *data;
+} e2b_waiter;
+
+typedef struct resuming {
+    e2b_box *box; /* referenced */
+    bool cold;
+    size_t waiting; /* for ends of processes and contexts */
+    yyjson_doc *object;
+    abx_error *err;
+} resuming;
+
+/* The end for all who wait. */
+static void finish(resuming *k)
+{
+    e2b_box *box = k->box;
+    if (k->object) {
+        yyjson_mut_val *root;
+        yyjson_mut_doc *notes = e2b_notes_copy(box, &root);
+        yyjson_mut_obj_remove_key(root, "startedAtMs");
+        yyjson_mut_obj_remove_key(root, "cold");
+        abx_mut_int(notes, root, "startedAtMs", abx_now_wall_ms());
+        e2b_box_note(box, notes);
+        e2b_box_see(box, yyjson_doc_get_root(k->object));
+    } else if (k->err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
+        e2b_box_forget(box);
+    }
+    const abx_error *unsaid = k->err && k->err->id != ABX_ERR_SANDBOX_NOT_FOUND ? k->err : NULL;
+    for (e2b_waiter *w = ABX_TAKE(box->resumers), *next; w; w = next) {
+        next = w->next;
+        w->cb(w->data, box, unsaid);
+        free(w);
+    }
+    yyjson_doc_free(k->object);
+    abx_error_free(k->err);
+    free(k);
+    e2b_box_unref(box);
+}
+
+/* --- a cold start --------------------------------------------------------------------------------------------------- */
+static void step(resuming *k)
+{
+    if (--k->waiting == 0)
+        finish(k);
+}
+
+static void on_step(void *data, yyjson_val *result, const abx_error *err)
+{
+    resuming *k = data;
+    (void)result;
+    if (err && err->id != ABX_ERR_PROCESS_NOT_FOUND && err->id != ABX_ERR_FEATURE_MISSING)
+        abx_logf(k->box->door->log, ABX_LOG_WARN, "e2b: cold start of '%s': %s", k->box->id,
+                 abx_error_text(err));
+    step(k);
+}
+
+static void ask(resuming *k, abx_op_id op, const char *name, const char *value, e2b_answer_cb cb)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *params = e2b_box_params(k->box, &root);
+    if (name)
+        abx_mut_str(params, root, name, value);
+    if (op == ABX_OP_PROCESS_SIGNAL)
+        abx_mut_str(params, root, "signal", "KILL");
+    k->waiting++;
+    e2b_ask(k->box->door, op, params, cb, k);
+}
+
+static void on_processes(void *data, yyjson_val *result, const abx_error *err)
+{
+    resuming *k = data;
+    yyjson_val *list = abx_json_get(result, "processes"), *p;
+    size_t i, n;
+    yyjson_arr_foreach(list, i, n, p)
+    {
+        const char *id = abx_json_str(p, "id", NULL);
+        if (id && !abx_json_get(p, "exitCode") && !abx_json_get(p, "signal"))
+            ask(k, ABX_OP_PROCESS_SIGNAL, "processId", id, on_step);
+    }
+    on_step(k, result, err);
+}
+
+static void on_contexts(void *data, yyjson_val *result, const abx_error *err)
+{
+    resuming *k = data;
+    yyjson_val *list = abx_json_get(result, "contexts"), *c;
+    size_t i, n;
+    yyjson_arr_foreach(list, i, n, c)
+    {
+        const char *id = abx_json_str(c, "id", NULL);
+        if (id)
+            ask(k, ABX_OP_CODE_CONTEXT_RESTART, "contextId", id, on_step);
+    }
+    on_step(k, result, err);
+}
+
+static void on_connected(void *data, yyjson_val *result, const abx_error *err)
+{
+    resuming *k = data;
+    if (err)
+        k->err = abx_error_copy(err);
+    else
+        k->object = abx_json_copy(result);
+    k->waiting = 1;
+    if (!err && k->cold) {
+        ask(k, ABX_OP_PROCESS_LIST, NULL, NULL, on_processes);
+        ask(k, ABX_OP_CODE_CONTEXT_LIST, NULL, NULL, on_contexts);
+    }
+    step(k);
+}
+
+void e2b_resume(e2b_box *box, int64_t timeout_s, bool cold, e2b_look_cb cb, void *data)
+{
+    bool under_way = box->resumers != NULL;
+    yyjson_val *notes = yyjson_doc_get_root(box->notes);
+    e2b_waiter *w = ABX_NEW(e2b_waiter), **last = &box->resumers;
+    *w = (e2b_waiter){NULL, cb, data};
+    while (*last)
+        last = &(*last)->next;
+    *last = w;
+    if (under_way)
+        return;
+    resuming *k = ABX_NEW(resuming);
+    k->box = box;
+    k->cold = cold || abx_json_bool(notes, "cold", abx_json_bool(notes, "coldAuto", false));
+    e2b_box_ref(box);
+    if (timeout_s == 0)
+        timeout_s = abx_json_int(notes, "timeoutS", 0);
+    yyjson_mut_val *root;
+    yyjson_mut_doc *params = e2b_box_params(box, &root);
+    if (timeout_s > 0)
+        abx_mut_int(params, root, "timeoutMs", timeout_s * 1000);
+    e2b_ask(box->door, ABX_OP_SANDBOX_CONNECT, params, on_connected, k);
+}

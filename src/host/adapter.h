@@ -48,6 +48,11 @@ typedef struct abx_adapter {
     const char *title;    /* builtin: its name for people */
     unsigned common_keys; /* builtin: which common keys it is given, 1u << ABX_CORE_… each */
     bool ties;            /* a sandbox that is made with `tied` ends with this process by itself */
+    /* builtin: what it can do as far as that is known before it is opened; owned by the caller. NULL: it must be opened. */
+    yyjson_doc *(*declared)(void);
+    /* The address that it would speak to with these options and addresses (it is given no secrets), owned; NULL: they tell none. May be
+     * NULL. */
+    char *(*endpoint)(const abx_connection *connection);
     int (*open)(const abx_connection *connection, abx_provider **out, abx_error **err);
     /* Make a provider that is `opening` ready: cb once, later, on the loop, with an error (borrowed) when it cannot be. May be asked
      * several times at once. NULL: never opening. */

@@ -367,6 +367,12 @@ const char *abx_config_get(abx_config *c, const char *key, abx_source *source, c
     return get_below(c, key, row, source, where);
 }
 
+const char *const *abx_config_profiles(const abx_config *c, size_t *count)
+{
+    *count = c->profile_count;
+    return (const char *const *)c->profiles;
+}
+
 const char *abx_config_user_path(abx_config *c)
 {
     return c->user_path;

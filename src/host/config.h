@@ -104,6 +104,8 @@ typedef struct abx_config_change {
 } abx_config_change;
 int abx_config_apply(abx_config *config, const abx_config_change *changes, size_t count,
                      abx_error **err);
+/* Names of the profiles that the files have, in their order; borrowed until the configuration changes. */
+const char *const *abx_config_profiles(const abx_config *config, size_t *count);
 const char *abx_config_user_path(abx_config *config);
 /* The project's file, or NULL; whether the user trusts its present content. */
 const char *abx_config_project_path(abx_config *config, bool *trusted);

@@ -19,6 +19,7 @@ typedef struct abx_credentials {
     size_t secret_count;
     char **
         settings; /* all that it takes, secrets too: "api_key", "api_url", "region"; NULL at the end */
+    char *address; /* of its API by its manifest; or NULL */
     /* The manifest asks for the account's key, and the user did not let the plugin see it. */
     bool key_withheld;
 } abx_credentials;

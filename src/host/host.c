@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "host/emulate_inner.h"
 #include "host/store.h"
+#include "host/providers.h"
 
 static void add_id(abx_host *host, size_t *n, const char *id)
 {
@@ -202,8 +203,25 @@ int abx_host_resolve(abx_host *host, const char *word, char **id, char **provide
     return 0;
 }
 
+/* Without keys too. */
+static yyjson_doc *describe_declared(const abx_adapter *adapter, const char *id)
+{
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    ABX_AUTO_JSON declared = adapter->declared();
+    ABX_AUTO_JSON features = abx__features_with_emulated(yyjson_doc_get_root(declared));
+    abx_mut_str(d, root, "id", id);
+    abx_mut_str(d, root, "kind", adapter->kind);
+    abx_mut_val(d, root, "features", yyjson_doc_get_root(features));
+    abx_mut_bool(d, root, "flow", true);
+    return abx_json_freeze(d);
+}
+
 yyjson_doc *abx_host_describe(abx_host *host, const char *provider, abx_error **err)
 {
+    const abx_adapter *builtin = abx_builtin_adapter(host->adapters, provider);
+    if (builtin && builtin->declared)
+        return describe_declared(builtin, provider);
     abx_provider *p;
     if (abx__host_provider(host, provider, &p, err) < 0)
         return NULL;

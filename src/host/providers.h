@@ -38,4 +38,8 @@ yyjson_mut_doc *abx_providers_info(const abx_providers *p, const char *id,
                                    const abx_manifest *manifest, yyjson_val *features,
                                    abx_error **err);
 
+/* The address that the provider would speak to, as far as the configuration and its manifest tell: a URL, "this machine", a domain.
+ * Owned; NULL: not known. Nothing is opened, no secret is read. */
+char *abx_providers_endpoint(const abx_providers *p, const char *id);
+
 #endif

@@ -97,6 +97,12 @@ void local_end(abx_call *call, yyjson_doc *result)
     abx_call_end(call, d);
 }
 
+static char *endpoint(const abx_connection *connection)
+{
+    (void)connection;
+    return abx_strdup("this machine");
+}
+
 static const char *const ids[] = {"local", NULL};
 
 const abx_adapter abx_adapter_local = {
@@ -104,6 +110,7 @@ const abx_adapter abx_adapter_local = {
     .builtin_ids = ids,
     .title = "This machine",
     .ties = true,
+    .endpoint = endpoint,
     .open = open_provider,
     .start = start,
     .close = close_provider,

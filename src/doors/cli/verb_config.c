@@ -1,10 +1,9 @@
-/* config and context: settings with their source. */
+/* config: settings with their source. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "doors/cli/details.h"
 #include "doors/cli/dry_run.h"
 #include "doors/cli/print.h"
 #include "doors/cli/secret_input.h"
@@ -182,44 +181,4 @@ int abx_verb_config_trust(abx_cli *cli, abx_error **err)
     abx_cli_note(cli, "abx: '%s' is trusted as it is now",
                  abx_config_project_path(cli->_config, &trusted));
     return abx_cli_json(cli) ? print_paths(cli, err) : 0;
-}
-
-/* --- context ------------------------------------------------------------------------------------------- */
-
-static const char *provider_setting(abx_cli *cli, const char *provider, const char *key,
-                                    const char **where)
-{
-    ABX_AUTO_FREE char *full = abx_format("providers.%s.%s", provider, key);
-    return abx_config_get(cli->_config, full, NULL, where);
-}
-
-int abx_verb_context(abx_cli *cli, abx_error **err)
-{
-    if (abx_cli_open(cli, err) < 0)
-        return -1;
-    const char *source = NULL;
-    const char *provider = abx_host_provider(cli->_host, &source);
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "provider", provider);
-    abx_mut_str(d, root, "source", source);
-    const char *where = NULL;
-    const char *url = provider_setting(cli, provider, "api_url", NULL);
-    if (!url)
-        url = provider_setting(cli, provider, "domain", NULL);
-    abx_mut_str(d, root, "endpoint",
-                url                              ? url
-                : strcmp(provider, "local") == 0 ? "this machine"
-                                                 : NULL);
-    if (provider_setting(cli, provider, "api_key", &where) ||
-        provider_setting(cli, provider, "access_key_id", &where))
-        abx_mut_str(d, root, "account", where);
-    abx_mut_str(d, root, "profile", abx_config_get(cli->_config, "profile", NULL, NULL));
-    abx_mut_str(d, root, "home", cli->_home);
-    if (abx_cli_json(cli))
-        return abx_print_json_mut(cli, root, err);
-    ABX_AUTO_JSON doc = abx_json_freeze(d);
-    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
-    abx_details(yyjson_doc_get_root(doc), &out);
-    return abx_print_buf(cli, &out, err);
 }

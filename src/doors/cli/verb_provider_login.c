@@ -229,13 +229,47 @@ static int read_secrets(login *l, abx_error **err)
 
 /* A question that costs little and changes nothing: sandboxes with a label that none has. With a filter the ledger is not
  * compared with the answer, which may be that of another account. */
-static int ask_provider(login *l, abx_error **err)
+static yyjson_mut_doc *question(void)
 {
     yyjson_mut_val *root;
     yyjson_mut_doc *params = abx_mut_new(&root);
     yyjson_mut_val *metadata = abx_mut_obj(params, root, "metadata");
     abx_mut_str(params, metadata, "abx-login", "test");
-    return abx_cli_call_at(l->cli, l->id, ABX_OP_SANDBOX_LIST, params, NULL, err);
+    return params;
+}
+
+/* 1: it answers; 0: it lists nothing, so there is nothing to ask; -1 and *err. */
+static int ask_provider(login *l, abx_error **err)
+{
+    if (abx_cli_open(l->cli, err) < 0)
+        return -1;
+    ABX_AUTO_MUT params = question();
+    abx_call *call = abx_call_new(&l->cli->_loop, ABX_OP_SANDBOX_LIST, abx_json_freeze(params),
+                                  &(abx_call_handlers){0}, NULL);
+    ABX_AUTO_FREE char *provider = NULL;
+    ABX_AUTO_FREE char *sandbox = NULL;
+    abx_error *why = NULL;
+    int rc = abx_host_check(l->cli->_host, l->id, call, &provider, &sandbox, &why);
+    abx_call_discard(call);
+    if (rc < 0 && why->id == ABX_ERR_FEATURE_MISSING) {
+        abx_error_free(why);
+        return 0;
+    }
+    if (rc < 0)
+        return abx_error_take(err, why);
+    if (abx_cli_call_at(l->cli, l->id, ABX_OP_SANDBOX_LIST, question(), NULL, &why) == 0)
+        return 1;
+    if (why->id != ABX_ERR_FEATURE_MISSING)
+        return abx_error_take(err, why);
+    /* a plugin has less than its manifest says; a service that does not know the question is no such service */
+    if (!l->credentials.address && !abx_credentials_takes(&l->credentials, "api_url")) {
+        abx_error_free(why);
+        return 0;
+    }
+    abx_hint(&why, "is this the address of such a service? 'abx provider login %s --api-url URL' "
+                   "gives another",
+             l->id);
+    return abx_error_take(err, why);
 }
 
 static int try_values(login *l, abx_error **err)
@@ -253,13 +287,9 @@ static int try_values(login *l, abx_error **err)
     abx_error *why = NULL;
     int rc = ask_provider(l, &why);
     abx_config_end_trial(l->cli->_config);
-    l->tested = rc == 0;
-    if (rc == 0)
+    l->tested = rc > 0;
+    if (rc >= 0)
         return 0;
-    if (why->id == ABX_ERR_FEATURE_MISSING) {
-        abx_error_free(why);
-        return 0;
-    }
     ABX_AUTO_FREE char *hint = abx_strdup(why->hint);
     if (why->id == ABX_ERR_NETWORK)
         abx_hint(&why,

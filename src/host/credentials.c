@@ -50,8 +50,8 @@ static void open_plugin(const abx_manifest *m, const bool *consent, abx_credenti
     for (int key = 0; key < ABX_CORE_COUNT; key++)
         if (m->inherit[key] && consent[key])
             add_common(c, (abx_core_key)key);
-    c->address = m->rest ? abx_strdup(abx_json_str(yyjson_doc_get_root(m->rest), "apiUrl", NULL))
-                         : NULL;
+    c->address =
+        m->rest ? abx_strdup(abx_json_str(yyjson_doc_get_root(m->rest), "apiUrl", NULL)) : NULL;
     c->key_withheld = m->inherit[ABX_CORE_API_KEY] && !consent[ABX_CORE_API_KEY];
     for (size_t i = 0; i < m->option_count; i++) {
         add_setting(c, m->options[i].name);

@@ -26,9 +26,8 @@ static const char *plugin_setting(const abx_providers *p, const abx_credentials 
     static const char *const names[] = {"api_url", "apiUrl", "baseUrl", "domain"};
     for (size_t i = 0; i < ABX_COUNT(names); i++) {
         ABX_AUTO_FREE char *key = abx_format("providers.%s.%s", c->provider, names[i]);
-        const char *value = abx_credentials_takes(c, names[i])
-                                ? abx_config_get(p->config, key, NULL, NULL)
-                                : NULL;
+        const char *value =
+            abx_credentials_takes(c, names[i]) ? abx_config_get(p->config, key, NULL, NULL) : NULL;
         if (value)
             return value;
     }

@@ -85,9 +85,9 @@ svc_answer *svc_say(svc *s, const char *request, int status, const char *body)
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
-static void on_explain(void *data, int status, abx_error *err)
+static void on_explain(void *data, abx_op_id op, abx_error *err)
 {
-    (void)status;
+    (void)op;
     (void)err;
     ((svc *)data)->told++;
 }

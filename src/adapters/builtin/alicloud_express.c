@@ -27,7 +27,8 @@ const abx_e2b_dialect express_dialect = {
     .default_template = "code-interpreter-v1",
     .no_auto_pause = true,
     .json_only = true,
-    .upload = ABX_E2B_UPLOAD_MULTIPART,
+    .camel_network = true,
+    .upload = ABX_ENVD_UPLOAD_FORM,
     .ready_late = true,
 };
 
@@ -36,10 +37,11 @@ const abx_e2b_dialect express_dialect = {
  * own, logs are always empty, a fork is not there. */
 static yyjson_doc *declared(void)
 {
-    static const char *const native[] = {"sandbox",   "connect", "list",          "timeout",
-                                         "pause",     "metrics", "ports",         "network",
-                                         "process",   "pty",     "process.stdin", "filesystem",
-                                         "snapshot",  "code",    "code.contexts", "filesystem.watch"};
+    static const char *const native[] = {
+        "sandbox",  "connect", "list",          "timeout",
+        "pause",    "metrics", "ports",         "network",
+        "process",  "pty",     "process.stdin", "filesystem",
+        "snapshot", "code",    "code.contexts", "filesystem.watch"};
     yyjson_mut_val *root;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     for (int f = 0; f < ABX_FEATURE_COUNT; f++) {

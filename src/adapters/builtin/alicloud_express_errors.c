@@ -70,7 +70,8 @@ static void explain_inside(abx_op_id op, abx_error *err)
     abx_feature feature = abx_op_row_of(op)->feature;
     bool code = feature == ABX_FEATURE_CODE || feature == ABX_FEATURE_CODE_CONTEXTS;
     if (mentions(err, "openresty") && mentions(err, "404"))
-        add_hint(err, "the image of the template has no proxy on port 5000 that knows the other ports");
+        add_hint(err,
+                 "the image of the template has no proxy on port 5000 that knows the other ports");
     else if (code && feature == ABX_FEATURE_CODE_CONTEXTS &&
              (err->id == ABX_ERR_FEATURE_MISSING || err->id == ABX_ERR_BACKEND))
         add_hint(err, "contexts may not be supported by this template");
@@ -98,7 +99,8 @@ static void explain_plan(abx_op_id op, abx_error *err)
                       "sandboxes");
         break;
     case ABX_OP_SANDBOX_SET_TIMEOUT:
-        add_hint(err, "a sandbox runs at most 24 hours with the plans Eco and Std, 7 days with Pro");
+        add_hint(err,
+                 "a sandbox runs at most 24 hours with the plans Eco and Std, 7 days with Pro");
         break;
     case ABX_OP_SANDBOX_METRICS:
         add_hint(err, "metrics are not available for every account");
@@ -125,7 +127,8 @@ static void explain_create(abx_error *err)
         add_hint(err, "templates belong to one account and one region; 'base' and "
                       "'code-interpreter-v1' are everywhere");
     else if (err->id == ABX_ERR_USAGE && mentions(err, "timeout"))
-        add_hint(err, "a sandbox runs at most 24 hours with the plans Eco and Std, 7 days with Pro");
+        add_hint(err,
+                 "a sandbox runs at most 24 hours with the plans Eco and Std, 7 days with Pro");
 }
 
 void express_explain(const express_place *place, const char *key, abx_op_id op, abx_error *err)

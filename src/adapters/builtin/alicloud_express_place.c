@@ -57,7 +57,8 @@ static int fail_no_region(abx_error **err)
         (void)!abx_buf_addf(&known, "%s%.*s", known.len ? ", " : "", n, c);
         c += n + (c[n] == '|');
     }
-    abx_fail(err, ABX_ERR_PROVIDER_CONFIG, "provider '%s' needs the region of your key", EXPRESS_ID);
+    abx_fail(err, ABX_ERR_PROVIDER_CONFIG, "provider '%s' needs the region of your key",
+             EXPRESS_ID);
     return abx_hint(err, "abx config set providers.%s.region REGION, or -O region=REGION: %s",
                     EXPRESS_ID, abx_buf_cstr(&known));
 }

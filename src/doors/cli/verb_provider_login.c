@@ -266,8 +266,9 @@ static int ask_provider(login *l, abx_error **err)
         abx_error_free(why);
         return 0;
     }
-    abx_hint(&why, "is this the address of such a service? 'abx provider login %s --api-url URL' "
-                   "gives another",
+    abx_hint(&why,
+             "is this the address of such a service? 'abx provider login %s --api-url URL' "
+             "gives another",
              l->id);
     return abx_error_take(err, why);
 }

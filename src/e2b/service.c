@@ -22,18 +22,27 @@ static control_op control_of(abx_op_id op)
     case ABX_OP_SANDBOX_LIST: return abx__svc_list;
     case ABX_OP_SANDBOX_SET_TIMEOUT: return abx__svc_set_timeout;
     case ABX_OP_SANDBOX_PAUSE: return abx__svc_pause;
+    case ABX_OP_SANDBOX_HOST: return abx__svc_host;
+    case ABX_OP_SANDBOX_METRICS: return abx__svc_metrics;
+    case ABX_OP_SANDBOX_LOGS: return abx__svc_logs;
+    case ABX_OP_SANDBOX_SET_NETWORK: return abx__svc_set_network;
+    case ABX_OP_SANDBOX_SNAPSHOT_CREATE: return abx__svc_snapshot_create;
+    case ABX_OP_SANDBOX_SNAPSHOT_LIST: return abx__svc_snapshot_list;
+    case ABX_OP_SANDBOX_SNAPSHOT_REMOVE: return abx__svc_snapshot_remove;
+    case ABX_OP_SANDBOX_FORK: return abx__svc_fork;
+    case ABX_OP_SANDBOX_TEMPLATE_LIST: return abx__svc_template_list;
+    case ABX_OP_SANDBOX_TEMPLATE_INFO: return abx__svc_template_info;
+    case ABX_OP_SANDBOX_TEMPLATE_REMOVE: return abx__svc_template_remove;
     default: return NULL;
     }
 }
 
-/* What envd of strangers has no words for. */
 static bool is_inside(abx_op_id op)
 {
-    switch (op) {
-    case ABX_OP_PROCESS_DETACH:
-    case ABX_OP_CODE_INTERRUPT: return false;
-    default: break;
-    }
+    if (op == ABX_OP_CODE_INTERRUPT) /* the servers of strangers have no word for it */
+        return false;
+    if (op == ABX_OP_PROCESS_ATTACH) /* what comes from now on; what has been is not kept */
+        return true;
     abx_feature feature = abx_op_row_of(op)->feature;
     return feature == ABX_FEATURE_PROCESS || feature == ABX_FEATURE_PROCESS_STDIN ||
            feature == ABX_FEATURE_FILESYSTEM || feature == ABX_FEATURE_FILESYSTEM_WATCH ||
@@ -48,10 +57,33 @@ bool abx_e2b_service_has(abx_op_id op)
 
 static bool feature_has_any(abx_feature feature)
 {
+    if (feature == ABX_FEATURE_PROCESS_REPLAY)
+        return false;
     for (int op = 0; op < ABX_OP_COUNT; op++)
         if (abx_op_row_of((abx_op_id)op)->feature == feature && abx_e2b_service_has((abx_op_id)op))
             return true;
     return false;
+}
+
+static bool is_native(yyjson_mut_val *map, const char *name)
+{
+    return abx_str_eq(yyjson_mut_get_str(yyjson_mut_obj_get(map, name)), "native");
+}
+
+/* Take out what no service has: a feature of which nothing is there, or one operation. */
+static void without(yyjson_mut_doc *d, yyjson_mut_val *map, const abx_op_row *row)
+{
+    const char *feature = abx_feature_name(row->feature);
+    if (!feature_has_any(row->feature) && yyjson_mut_obj_get(map, feature)) {
+        yyjson_mut_obj_remove_key(map, feature);
+        abx_mut_str(d, map, feature, "unsupported");
+    }
+    if (abx_e2b_service_has(row->id))
+        return;
+    bool own = yyjson_mut_obj_get(map, row->method) != NULL;
+    yyjson_mut_obj_remove_key(map, row->method);
+    if (own || is_native(map, feature))
+        abx_mut_str(d, map, row->method, "unsupported");
 }
 
 yyjson_doc *abx_e2b_service_features(yyjson_val *declared)
@@ -59,20 +91,11 @@ yyjson_doc *abx_e2b_service_features(yyjson_val *declared)
     ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *map = declared ? yyjson_val_mut_copy(d, declared) : yyjson_mut_obj(d);
     yyjson_mut_doc_set_root(d, map);
-    for (int i = 0; i < ABX_OP_COUNT; i++) {
-        const abx_op_row *row = abx_op_row_of((abx_op_id)i);
-        const char *feature = abx_feature_name(row->feature);
-        if (abx_e2b_service_has(row->id))
-            continue;
-        yyjson_mut_obj_remove_key(map, row->method);
-        if (!feature_has_any(row->feature)) {
-            yyjson_mut_obj_remove_key(map, feature);
-            abx_mut_str(d, map, feature, "unsupported");
-        } else if (!abx_str_eq(yyjson_mut_get_str(yyjson_mut_obj_get(map, feature)),
-                               "unsupported")) {
-            abx_mut_str(d, map, row->method, "unsupported");
-        }
-    }
+    for (int i = 0; i < ABX_OP_COUNT; i++)
+        without(d, map, abx_op_row_of((abx_op_id)i));
+    const char *attach = abx_op_row_of(ABX_OP_PROCESS_ATTACH)->method;
+    if (is_native(map, abx_feature_name(ABX_FEATURE_PROCESS)) && !yyjson_mut_obj_get(map, attach))
+        abx_mut_str(d, map, attach, "native");
     return abx_json_freeze(d);
 }
 

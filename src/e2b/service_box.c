@@ -80,6 +80,9 @@ abx__svc_box *abx__svc_box_learn(abx_e2b_service *s, yyjson_val *sandbox)
     const char *state = abx_json_str(sandbox, "state", "running");
     bool wakes = abx_json_bool(abx_json_get(sandbox, "lifecycle"), "autoResume", false);
     box->paused = !wakes && (strcmp(state, "paused") == 0 || strcmp(state, "pausing") == 0);
+    yyjson_val *network = abx_json_get(sandbox, "network");
+    if (network)
+        box->closed = !abx_json_bool(network, "allowPublicTraffic", true);
     box->known = true;
     if (changed)
         close_client(box, false);

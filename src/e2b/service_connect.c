@@ -28,6 +28,10 @@ static void send_way(abx__svc_job *job, uint64_t delay_ms);
 /* --- the end ---------------------------------------------------------------------------------------------------- */
 static void tell(abx__svc_job *job, yyjson_val *sandbox)
 {
+    if (job->reached) {
+        job->reached(job, sandbox);
+        return;
+    }
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx__svc_put_sandbox(d, root, sandbox);
@@ -173,16 +177,25 @@ static void send_way(abx__svc_job *job, uint64_t delay_ms)
     abx__svc_job_send(job, &send);
 }
 
-int abx__svc_connect(abx_e2b_service *s, abx_call *call, abx_error **err)
+void abx__svc_reach(abx__svc_job *job, int64_t seconds)
 {
     yyjson_mut_val *body;
     ABX_AUTO_MUT d = abx_mut_new(&body);
+    abx_mut_int(d, body, "timeout", seconds);
+    yyjson_doc_free(job->body);
+    job->body = abx_json_freeze(d);
+    job->step = 0;
+    send_way(job, 0);
+}
+
+int abx__svc_connect(abx_e2b_service *s, abx_call *call, abx_error **err)
+{
     int64_t ms = abx_json_int(abx_call_params(call), "timeoutMs", -1);
     uint32_t otherwise = s->dialect->default_s ? s->dialect->default_s : DEFAULT_S;
-    if (abx__svc_put_timeout(s, d, body, ms < 0 ? (int64_t)otherwise * 1000 : ms, err) < 0)
-        return -1;
-    abx__svc_job *job = abx__svc_job_new(s, call);
-    job->body = abx_json_freeze(d);
-    send_way(job, 0);
+    int64_t seconds = ms < 0 ? otherwise : ms == 0 ? -1 : abx__svc_seconds(ms);
+    if (seconds < 0 && !s->dialect->endless)
+        return abx_fail(err, ABX_ERR_FEATURE_MISSING,
+                        "provider '%s' has no sandboxes without a time limit", s->provider);
+    abx__svc_reach(abx__svc_job_new(s, call), seconds);
     return 0;
 }

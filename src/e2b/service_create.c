@@ -76,45 +76,6 @@ static int put_life(const abx_e2b_service *s, yyjson_val *params, yyjson_mut_doc
     return 0;
 }
 
-/* "allow:a,b": what a sandbox may reach and nothing else. */
-static int put_hosts(const abx_e2b_service *s, const char *hosts, yyjson_mut_doc *d,
-                     yyjson_mut_val *body, abx_error **err)
-{
-    yyjson_mut_val *network = abx_mut_obj(d, body, "network");
-    yyjson_mut_val *allow = abx_mut_arr(d, network, "allowOut");
-    yyjson_mut_val *deny = abx_mut_arr(d, network, "denyOut");
-    yyjson_mut_arr_add_str(d, deny, "0.0.0.0/0");
-    while (*hosts) {
-        size_t n = strcspn(hosts, ",");
-        ABX_AUTO_FREE char *host = abx_strndup(hosts, n);
-        const char *colon = strchr(host, ':');
-        if (colon && !strchr(colon + 1, ':'))
-            return abx_fail(err, ABX_ERR_FEATURE_MISSING,
-                            "provider '%s' allows a host with all its ports, not '%s' alone",
-                            s->provider, host);
-        yyjson_mut_arr_add_strcpy(d, allow, host);
-        hosts += n + (hosts[n] == ',');
-    }
-    return 0;
-}
-
-static int put_network(const abx_e2b_service *s, const char *network, yyjson_mut_doc *d,
-                       yyjson_mut_val *body, abx_error **err)
-{
-    if (!network)
-        return 0;
-    if (strcmp(network, "none") == 0 || strcmp(network, "internet") == 0) {
-        abx_mut_bool(d, body, "allow_internet_access", strcmp(network, "internet") == 0);
-        return 0;
-    }
-    if (!abx_has_prefix(network, "allow:"))
-        return abx_fail(err, ABX_ERR_USAGE, "'network' is none, internet or allow:HOST, not '%s'",
-                        network);
-    if (s->dialect->no_network_rules)
-        return refuse(s, "network allow:HOST", err);
-    return put_hosts(s, network + strlen("allow:"), d, body, err);
-}
-
 /* --- the request's body -------------------------------------------------------------------------------------- */
 static void put_labels(const abx_e2b_service *s, yyjson_val *params, yyjson_mut_doc *d,
                        yyjson_mut_val *body)
@@ -159,7 +120,7 @@ static yyjson_mut_doc *make_body(const abx_e2b_service *s, yyjson_val *params, a
     ABX_AUTO_MUT d = abx_mut_new(&body);
     if (check_rest(s, params, err) < 0 || put_source(s, params, d, body, err) < 0 ||
         put_life(s, params, d, body, err) < 0 ||
-        put_network(s, abx_json_str(params, "network", NULL), d, body, err) < 0)
+        abx__svc_put_network(s, abx_json_str(params, "network", NULL), false, d, body, err) < 0)
         return NULL;
     put_labels(s, params, d, body);
     yyjson_val *env = abx_json_get(params, "env");

@@ -42,7 +42,8 @@ struct abx__svc_box {
     abx__svc_box *next;
     abx_e2b_service *service;
     char *id, *token, *traffic_token, *domain, *version;
-    bool known; /* the service has told of it */
+    bool known;  /* the service has told of it */
+    bool closed; /* its ports are closed to those without a traffic token */
     bool paused;
     abx_envd_client *client;
     abx__ctl *question;
@@ -72,6 +73,8 @@ struct abx__svc_job {
     const char *route; /* of the request, for messages */
     char *route_text;
     char *sandbox; /* parameter sandboxId, or NULL */
+    /* of a connect: the sandbox was reached. NULL: the call ends with its object */
+    void (*reached)(abx__svc_job *job, yyjson_val *sandbox);
     uint64_t deadline;
     /* for those who need them */
     yyjson_doc *body;
@@ -81,6 +84,8 @@ struct abx__svc_job {
     yyjson_mut_val *items;
 };
 
+/* Connect to the job's sandbox; job->reached hears of it, a failure ends the call. seconds: its new life. */
+void abx__svc_reach(abx__svc_job *job, int64_t seconds);
 /* Accept the call. */
 abx__svc_job *abx__svc_job_new(abx_e2b_service *s, abx_call *call);
 /* Send a request; one at a time. METHOD and PATH (path is a format; texts in it must be escaped). */
@@ -122,6 +127,25 @@ int abx__svc_connect(abx_e2b_service *s, abx_call *call, abx_error **err);
 int abx__svc_list(abx_e2b_service *s, abx_call *call, abx_error **err);
 int abx__svc_set_timeout(abx_e2b_service *s, abx_call *call, abx_error **err);
 int abx__svc_pause(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_host(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_metrics(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_logs(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_set_network(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_snapshot_create(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_snapshot_list(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_snapshot_remove(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_fork(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_template_list(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_template_info(abx_e2b_service *s, abx_call *call, abx_error **err);
+int abx__svc_template_remove(abx_e2b_service *s, abx_call *call, abx_error **err);
+
+/* A question about the call's sandbox at this route; repeat: it has one effect however often it is sent. */
+void abx__svc_ask(abx__svc_job *job, abx_op_id op, const char *method, const char *path,
+                  yyjson_mut_doc *body, bool repeat,
+                  void (*then)(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err));
+/* "network" (none, internet, allow:HOST,…) as members of a create's body, or of an update of its network. 0; -1 and *err. */
+int abx__svc_put_network(const abx_e2b_service *s, const char *network, bool update,
+                         yyjson_mut_doc *d, yyjson_mut_val *body, abx_error **err);
 
 /* Seconds of a timeout in milliseconds, rounded up. */
 int64_t abx__svc_seconds(int64_t ms);

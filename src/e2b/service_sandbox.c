@@ -6,16 +6,19 @@
 #include "base/text.h"
 #include "e2b/service_inner.h"
 
-/* A question about the call's sandbox at this route. */
-static void send_one(abx__svc_job *job, abx_op_id op, const char *method, const char *path,
-                     yyjson_mut_doc *body,
-                     void (*then)(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err))
+void abx__svc_ask(abx__svc_job *job, abx_op_id op, const char *method, const char *path,
+                  yyjson_mut_doc *body, bool repeat,
+                  void (*then)(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err))
 {
-    char *full = abx__svc_route(job->service, op, path, job->sandbox, &method);
+    const char *query = strchr(path, '?');
+    ABX_AUTO_FREE char *usual = abx_strndup(path, strcspn(path, "?"));
+    ABX_AUTO_FREE char *route = abx__svc_route(job->service, op, usual, job->sandbox, &method);
+    char *full = abx_format("%s%s", route, query ? query : "");
     abx__svc_send send = {.method = method,
                           .path = full,
                           .body = body,
-                          .repeat = true,
+                          .repeat = repeat,
+                          .makes = !repeat,
                           .about = ABX__ABOUT_SANDBOX,
                           .subject = job->sandbox,
                           .then = then};
@@ -42,7 +45,7 @@ int abx__svc_info(abx_e2b_service *s, abx_call *call, abx_error **err)
 {
     (void)err;
     abx__svc_job *job = abx__svc_job_new(s, call);
-    send_one(job, ABX_OP_SANDBOX_INFO, "GET", "/sandboxes/{id}", NULL, on_info);
+    abx__svc_ask(job, ABX_OP_SANDBOX_INFO, "GET", "/sandboxes/{id}", NULL, true, on_info);
     return 0;
 }
 
@@ -67,7 +70,7 @@ int abx__svc_kill(abx_e2b_service *s, abx_call *call, abx_error **err)
 {
     (void)err;
     abx__svc_job *job = abx__svc_job_new(s, call);
-    send_one(job, ABX_OP_SANDBOX_KILL, "DELETE", "/sandboxes/{id}", NULL, on_killed);
+    abx__svc_ask(job, ABX_OP_SANDBOX_KILL, "DELETE", "/sandboxes/{id}", NULL, true, on_killed);
     return 0;
 }
 
@@ -99,7 +102,8 @@ int abx__svc_set_timeout(abx_e2b_service *s, abx_call *call, abx_error **err)
         return -1;
     abx__svc_job *job = abx__svc_job_new(s, call);
     job->body = abx_json_freeze(d);
-    send_one(job, ABX_OP_SANDBOX_SET_TIMEOUT, "POST", "/sandboxes/{id}/timeout", d, on_timeout_set);
+    abx__svc_ask(job, ABX_OP_SANDBOX_SET_TIMEOUT, "POST", "/sandboxes/{id}/timeout", d, true,
+                 on_timeout_set);
     return 0;
 }
 
@@ -126,6 +130,6 @@ int abx__svc_pause(abx_e2b_service *s, abx_call *call, abx_error **err)
     yyjson_mut_val *body;
     ABX_AUTO_MUT d = abx_mut_new(&body);
     abx__svc_job *job = abx__svc_job_new(s, call);
-    send_one(job, ABX_OP_SANDBOX_PAUSE, "POST", "/sandboxes/{id}/pause", d, on_paused);
+    abx__svc_ask(job, ABX_OP_SANDBOX_PAUSE, "POST", "/sandboxes/{id}/pause", d, true, on_paused);
     return 0;
 }

@@ -35,6 +35,7 @@ VERBS = {
     "wait": [],
     "extend": ["renew", "timeout"],
     "port": ["ports"],
+    "network": [],
     "stats": ["metrics"],
     "pause": [],
     "stats": ["metrics"],

@@ -462,15 +462,158 @@ static void a_call_that_waits_is_cancelled(void **state)
     svc_run_clear(&run);
 }
 
+/* --- ports, network, metrics, logs --------------------------------------------------------------------------------- */
+#define HOST "{\"sandboxId\":\"i1\",\"port\":8000}"
+
+static void addresses_of_ports(void **state)
+{
+    static const abx_e2b_dialect by_headers = {
+        .name = "d", .data_url = "https://gw.example.com/", .token_on_ports = true};
+    static const abx_e2b_dialect own = {.name = "d", .own_domain = true};
+    svc s;
+    svc_open(&s, &abx_e2b_plain);
+    svc_say(&s, "GET /sandboxes/i1", 200,
+            "{\"sandboxID\":\"i1\",\"domain\":\"box.example.com:8443\"}");
+    svc_gives(&s, "sandbox.host", HOST,
+              "{\"url\":\"https://8000-i1.box.example.com:8443\",\"headers\":{}}");
+    svc_fails(&s, "sandbox.host", "{\"sandboxId\":\"i1\",\"port\":0}", "USAGE", "1 to 65535");
+    svc_close(&s);
+    svc_open(&s, &own);
+    svc_say(&s, "GET /sandboxes/i1", 200, "{\"sandboxID\":\"i1\",\"domain\":\"evil.example.com\"}");
+    ABX_AUTO_FREE char *want =
+        abx_format("{\"url\":\"https://8000-i1.127.0.0.1:%d\",\"headers\":{}}", s.port);
+    svc_gives(&s, "sandbox.host", HOST, want);
+    svc_close(&s);
+    svc_open(&s, &by_headers);
+    svc_say(&s, "POST /v2/sandboxes", 201,
+            "{\"sandboxID\":\"i1\",\"trafficAccessToken\":\"t\",\"envdAccessToken\":\"e\"}");
+    svc_gives(&s, "sandbox.create", "{}", NULL);
+    svc_gives(&s, "sandbox.host", HOST,
+              "{\"url\":\"https://gw.example.com\",\"headers\":{\"E2b-Sandbox-Id\":\"i1\","
+              "\"E2b-Sandbox-Port\":\"8000\",\"E2b-Traffic-Access-Token\":\"t\","
+              "\"X-Access-Token\":\"e\"}}");
+    svc_close(&s);
+}
+
+/* After a new start only connect gives the token of the ports again. */
+static void a_traffic_token_is_got_again(void **state)
+{
+    svc s;
+    svc_open(&s, &abx_e2b_plain);
+    svc_say(&s, "GET /sandboxes/i1", 200,
+            "{\"sandboxID\":\"i1\",\"network\":{\"allowPublicTraffic\":false}}");
+    svc_say(&s, "POST /v2/sandboxes/i1/connect", 200,
+            "{\"sandboxID\":\"i1\",\"envdAccessToken\":\"e\",\"trafficAccessToken\":\"t\"}");
+    svc_run run;
+    svc_call(&s, &run, "sandbox.host", HOST);
+    assert_non_null(strstr(run.result, "\"E2b-Traffic-Access-Token\":\"t\""));
+    assert_string_equal(s.requests[1].body, "{\"timeout\":1}");
+    svc_run_clear(&run);
+    svc_close(&s);
+}
+
+static void network_metrics_logs(void **state)
+{
+    static const abx_e2b_dialect camel = {.name = "d", .camel_network = true};
+    svc s;
+    svc_open(&s, &abx_e2b_plain);
+    svc_say(&s, "PUT /sandboxes/i1/network", 204, NULL);
+    svc_gives(&s, "sandbox.set_network",
+              "{\"sandboxId\":\"i1\",\"network\":\"allow:a.b,allow:1.1.1.1\"}", "{}");
+    assert_string_equal(s.requests[0].body,
+                        "{\"allowOut\":[\"a.b\",\"1.1.1.1\"],\"denyOut\":[\"0.0.0.0/0\"]}");
+    svc_say(&s, "GET /sandboxes/i1/metrics", 200, "[]");
+    svc_fails(&s, "sandbox.metrics", SB, "BACKEND", "no metrics of sandbox 'i1' yet");
+    svc_say(&s, "GET /sandboxes/i1/metrics", 200,
+            "[{\"timestamp\":\"2026-01-01T00:00:00Z\",\"cpuCount\":1},{\"timestamp\":"
+            "\"2026-01-01T00:00:05Z\",\"cpuCount\":2,\"cpuUsedPct\":1.5,\"memUsed\":100,"
+            "\"memTotal\":1000,\"diskUsed\":\"x\"}]");
+    svc_gives(&s, "sandbox.metrics", SB,
+              "{\"timestamp\":\"2026-01-01T00:00:05Z\",\"cpuUsedPct\":1.5,\"cpuCount\":2,"
+              "\"memUsed\":100,\"memTotal\":1000}");
+    svc_say(&s, "GET /sandboxes/i1/logs?start=1000&limit=5", 200,
+            "{\"logs\":[{\"timestamp\":\"t\",\"line\":\"{}\"}],\"logEntries\":[{\"timestamp\":"
+            "\"2026-01-01T00:00:05Z\",\"level\":\"info\",\"message\":\"m\",\"fields\":{\"a\":"
+            "\"b\"}}]}");
+    svc_gives(&s, "sandbox.logs",
+              "{\"sandboxId\":\"i1\",\"since\":\"1970-01-01T00:00:01Z\",\"limit\":5}",
+              "{\"entries\":[{\"timestamp\":\"2026-01-01T00:00:05Z\",\"level\":\"info\","
+              "\"message\":\"m\",\"fields\":{\"a\":\"b\"}}]}");
+    svc_say(&s, "GET /sandboxes/i1/logs", 200, "{\"logs\":[{\"timestamp\":\"t\",\"line\":\"l\"}]}");
+    svc_gives(&s, "sandbox.logs", SB, "{\"entries\":[{\"timestamp\":\"t\",\"message\":\"l\"}]}");
+    svc_close(&s);
+    svc_open(&s, &camel);
+    svc_say(&s, "PUT /sandboxes/i1/network", 204, NULL);
+    svc_gives(&s, "sandbox.set_network", "{\"sandboxId\":\"i1\",\"network\":\"none\"}", "{}");
+    assert_string_equal(s.requests[0].body, "{\"allowInternetAccess\":false}");
+    svc_close(&s);
+}
+
+/* --- saved states ----------------------------------------------------------------------------------------------------- */
+static void snapshots_and_forks(void **state)
+{
+    svc s;
+    svc_open(&s, &abx_e2b_plain);
+    svc_say(&s, "POST /sandboxes/i1/snapshots", 201,
+            "{\"snapshotID\":\"t/s:v1\",\"names\":[\"team/s:v1\"]}");
+    svc_gives(&s, "sandbox.snapshot_create", "{\"sandboxId\":\"i1\",\"name\":\"s\"}",
+              "{\"id\":\"t/s:v1\",\"name\":\"team/s:v1\",\"sandbox\":\"i1\"}");
+    assert_string_equal(s.requests[0].body, "{\"name\":\"s\"}");
+    svc_say(&s, "GET /snapshots?limit=100", 200, "[{\"snapshotID\":\"a\",\"names\":[]}]")
+        ->headers[0] = "X-Next-Token: n";
+    svc_say(&s, "GET /snapshots?limit=100&nextToken=n", 200, "[{\"snapshotID\":\"b\"}]");
+    svc_gives(&s, "sandbox.snapshot_list", "{}", "{\"snapshots\":[{\"id\":\"a\"},{\"id\":\"b\"}]}");
+    svc_say(&s, "DELETE /templates/t%2Fs%3Av1", 204, NULL);
+    svc_gives(&s, "sandbox.snapshot_remove", "{\"snapshotId\":\"t/s:v1\"}", "{}");
+    svc_say(&s, "DELETE /templates/x", 404, "{\"code\":404,\"message\":\"no\"}");
+    svc_fails(&s, "sandbox.snapshot_remove", "{\"snapshotId\":\"x\"}", "SNAPSHOT_NOT_FOUND", "no");
+    svc_say(&s, "POST /sandboxes/i1/fork", 201, "[{\"sandbox\":" MADE "}]");
+    svc_gives(&s, "sandbox.fork", "{\"sandboxId\":\"i1\",\"timeoutMs\":60000}", NULL);
+    assert_string_equal(s.requests[5].body, "{\"timeout\":60,\"count\":1}");
+    svc_say(&s, "POST /sandboxes/i1/fork", 201,
+            "[{\"error\":{\"code\":503,\"message\":\"no room\"}}]");
+    svc_fails(&s, "sandbox.fork", SB, "BACKEND", "no room");
+    svc_say(&s, "POST /sandboxes/i1/fork", 0, NULL);
+    svc_fails(&s, "sandbox.fork", SB, "NETWORK", "fork");
+    svc_fails(&s, "sandbox.fork", "{\"sandboxId\":\"i1\",\"env\":{\"a\":\"b\"}}", "FEATURE_MISSING",
+              "'env' of a fork");
+    svc_close(&s);
+}
+
+static void templates(void **state)
+{
+    static const char list[] = "[{\"templateID\":\"t1\",\"names\":[\"team/base\"],\"aliases\":"
+                               "[\"base\"],\"createdAt\":\"2026-01-01T00:00:05Z\"},"
+                               "{\"templateID\":\"t2\"}]";
+    svc s;
+    svc_open(&s, &abx_e2b_plain);
+    svc_say(&s, "GET /templates", 200, list);
+    svc_gives(&s, "sandbox.template_list", "{}",
+              "{\"templates\":[{\"id\":\"t1\",\"name\":\"team/base\",\"kind\":\"image\","
+              "\"createdAt\":\"2026-01-01T00:00:05Z\"},{\"id\":\"t2\",\"kind\":\"image\"}]}");
+    svc_say(&s, "GET /templates", 200, list);
+    svc_gives(&s, "sandbox.template_info", "{\"template\":\"base\"}", NULL);
+    svc_say(&s, "GET /templates", 200, list);
+    svc_fails(&s, "sandbox.template_info", "{\"template\":\"x\"}", "TEMPLATE_NOT_FOUND", "'x'");
+    svc_say(&s, "DELETE /templates/t2", 204, NULL);
+    svc_gives(&s, "sandbox.template_remove", "{\"template\":\"t2\"}", "{}");
+    svc_close(&s);
+}
+
 static void features(void **state)
 {
-    static const char declared[] = "{\"sandbox\":\"native\",\"process\":\"native\","
-                                   "\"upkeep\":\"native\",\"code\":\"native\"}";
+    static const char declared[] =
+        "{\"sandbox\":\"native\",\"process\":\"native\",\"process.replay\":\"native\","
+        "\"upkeep\":\"native\",\"code\":\"native\",\"ports\":\"native\"}";
     ABX_AUTO_JSON d = yyjson_read(declared, strlen(declared), 0);
     ABX_AUTO_JSON map = abx_e2b_service_features(yyjson_doc_get_root(d));
     yyjson_val *root = yyjson_doc_get_root(map);
     assert_string_equal(abx_json_str(root, "process", ""), "native");
-    assert_string_equal(abx_json_str(root, "process.detach", ""), "unsupported");
+    assert_string_equal(abx_json_str(root, "process.replay", ""), "unsupported");
+    assert_string_equal(abx_json_str(root, "process.attach", ""), "native");
+    assert_string_equal(abx_json_str(root, "ports", ""), "native");
+    assert_string_equal(abx_json_str(root, "sandbox.tunnel", ""), "unsupported");
+    assert_string_equal(abx_json_str(root, "sandbox.host", "-"), "-");
     assert_string_equal(abx_json_str(root, "upkeep", ""), "unsupported");
     assert_string_equal(abx_json_str(root, "code.interrupt", ""), "unsupported");
     assert_string_equal(abx_json_str(root, "process.start", "-"), "-");
@@ -560,6 +703,11 @@ int main(void)
         cmocka_unit_test(calls_wait_until_their_sandbox_is_known),
         cmocka_unit_test(a_paused_sandbox_says_so),
         cmocka_unit_test(a_call_that_waits_is_cancelled),
+        cmocka_unit_test(addresses_of_ports),
+        cmocka_unit_test(a_traffic_token_is_got_again),
+        cmocka_unit_test(network_metrics_logs),
+        cmocka_unit_test(snapshots_and_forks),
+        cmocka_unit_test(templates),
         cmocka_unit_test(features),
         cmocka_unit_test(misfits),
     };

@@ -95,6 +95,9 @@ uint64_t abx_cli_time_for(const abx_cli *cli, abx_op_id op)
     switch (op) {
     case ABX_OP_SANDBOX_SET_TIMEOUT:
     case ABX_OP_SANDBOX_PAUSE:
+    case ABX_OP_SANDBOX_HOST:
+    case ABX_OP_SANDBOX_LOGS:
+    case ABX_OP_SANDBOX_SET_NETWORK:
     case ABX_OP_PROCESS_LIST:
     case ABX_OP_PROCESS_SIGNAL:
     case ABX_OP_CODE_INTERRUPT:

@@ -50,7 +50,7 @@ void abx_help_short(abx_buf *out)
         const char *title, *verbs;
     } lines[] = {
         {"run something", "run create fork exec code shell"},
-        {"see what lives", "ls info stats port jobs logs"},
+        {"see what lives", "ls info stats port network jobs logs"},
         {"move files", "cp sync files"},
         {"end and wait", "signal wait extend pause resume kill gc"},
         {"about this machine", "template snapshot doctor config context provider e2b"},

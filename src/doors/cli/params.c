@@ -186,31 +186,45 @@ char *abx_params_path(const char *path)
     return here ? abx_path_join(here, path) : abx_strdup(path);
 }
 
+/* One more word of a network. text: so far; hosts: it holds names of hosts. */
+static int join_network(abx_buf *text, const char *word, bool *hosts, abx_error **err)
+{
+    bool is_host = abx_has_prefix(word, "allow:");
+    if (text->len > 0 && *hosts != is_host) {
+        abx_fail(err, ABX_ERR_USAGE, "'--network allow:HOST' goes with others of its kind only");
+        return abx_hint(err, "leave the hosts out, or none and internet");
+    }
+    *hosts = is_host;
+    if (!is_host)
+        abx_buf_reset(text);
+    if (abx_buf_addf(text, "%s%s", text->len > 0 ? "," : "", word) < 0)
+        return abx_fail(err, ABX_ERR_TOO_LARGE, "too many hosts");
+    return 0;
+}
+
+int abx_params_network(yyjson_mut_doc *d, yyjson_mut_val *params, const char *const *words,
+                       size_t count, abx_error **err)
+{
+    ABX_AUTO_BUF text = ABX_BUF(1u << 20);
+    bool hosts = false;
+    for (size_t i = 0; i < count; i++)
+        if (join_network(&text, words[i], &hosts, err) < 0)
+            return -1;
+    if (text.len > 0)
+        abx_mut_str(d, params, "network", abx_buf_cstr(&text));
+    return 0;
+}
+
 /* --network: the last word wins; those that name a host are one list. */
 static int add_network(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_error **err)
 {
-    ABX_AUTO_BUF text = ABX_BUF(1u << 20);
-    bool given = false, hosts = false;
-    for (size_t i = 0; i < cli->args->item_count; i++) {
-        const char *word = cli->args->items[i].value;
-        if (cli->args->items[i].flag != ABX_FLAG_NETWORK)
-            continue;
-        bool is_host = abx_has_prefix(word, "allow:");
-        if (given && hosts != is_host) {
-            abx_fail(err, ABX_ERR_USAGE,
-                     "'--network allow:HOST' goes with others of its kind only");
-            return abx_hint(err, "leave the hosts out, or none and internet");
-        }
-        given = true;
-        hosts = is_host;
-        if (!is_host)
-            abx_buf_reset(&text);
-        if (abx_buf_addf(&text, "%s%s", text.len > 0 ? "," : "", word) < 0)
-            return abx_fail(err, ABX_ERR_TOO_LARGE, "too many hosts");
-    }
-    if (given)
-        abx_mut_str(d, params, "network", abx_buf_cstr(&text));
-    return 0;
+    const abx_args *a = cli->args;
+    ABX_AUTO_FREE const char **words = abx_alloc_array(a->item_count + 1, sizeof *words);
+    size_t n = 0;
+    for (size_t i = 0; i < a->item_count; i++)
+        if (a->items[i].flag == ABX_FLAG_NETWORK)
+            words[n++] = a->items[i].value;
+    return abx_params_network(d, params, words, n, err);
 }
 
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err)

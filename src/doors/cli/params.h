@@ -10,6 +10,9 @@ int abx_params_env(abx_cli *cli, yyjson_mut_doc *d, yyjson_mut_val *params, abx_
 yyjson_mut_doc *abx_params_create(abx_cli *cli, bool tied, bool with_env, abx_error **err);
 /* One line on stderr when limits of this new sandbox can only be watched. They were asked for. */
 void abx_note_watched(abx_cli *cli, yyjson_val *sandbox);
+/* `network` by words such as none, internet, allow:HOST: the last one, or all that name a host. 0 or -1. */
+int abx_params_network(yyjson_mut_doc *d, yyjson_mut_val *params, const char *const *words,
+                       size_t count, abx_error **err);
 /* Parameters of sandbox.fork: name, labels, life. NULL and *err. */
 yyjson_mut_doc *abx_params_fork(abx_cli *cli, const char *sandbox, yyjson_mut_val **root,
                                 abx_error **err);

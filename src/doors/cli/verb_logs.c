@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "doors/cli/jobs.h"
 #include "doors/cli/log_view.h"
+#include "doors/cli/sandbox_logs.h"
 #include "doors/cli/out_writer.h"
 #include "doors/cli/pager.h"
 #include "doors/cli/session.h"
@@ -319,6 +320,8 @@ int abx_verb_logs(abx_cli *cli, abx_error **err)
     const abx_args *a = cli->args;
     logs l = {.cli = cli, .sandbox = a->words[0], .since_ms = INT64_MIN};
     const char *since = abx_flag_value(a, ABX_FLAG_SINCE, NULL);
+    if (abx_has_flag(a, ABX_FLAG_OF_SANDBOX))
+        return abx_logs_of_sandbox(cli, err);
     if (since && abx_log_since(since, abx_now_wall_ms(), &l.since_ms, err) < 0)
         return -1;
     l.follow = abx_has_flag(a, ABX_FLAG_FOLLOW);

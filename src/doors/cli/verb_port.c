@@ -83,6 +83,30 @@ static int list(abx_cli *cli, const char *sandbox, int port, abx_error **err)
     return rc != 0 ? (rc < 0 ? -1 : 0) : print_table(cli, array, err);
 }
 
+/* --- the address ------------------------------------------------------------------------------------------ */
+/* Where the provider has addresses for ports it is that. 1: printed; 0: it has none; -1 and *err. */
+static int address(abx_cli *cli, const char *sandbox, int port, abx_error **err)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_JSON found = NULL;
+    ABX_AUTO_ERROR why = NULL;
+    yyjson_mut_doc *params = abx_cli_params(sandbox, &root);
+    abx_mut_int(params, root, "port", port);
+    if (abx_cli_call(cli, ABX_OP_SANDBOX_HOST, params, &found, &why) < 0) {
+        if (why->id == ABX_ERR_FEATURE_MISSING)
+            return 0;
+        return abx_error_take(err, ABX_TAKE(why));
+    }
+    yyjson_val *host = yyjson_doc_get_root(found), *headers = abx_json_get(host, "headers"), *name;
+    if (abx_cli_json(cli))
+        return abx_print_json(cli, host, err) < 0 ? -1 : 1;
+    size_t i, n;
+    yyjson_val *value;
+    yyjson_obj_foreach(headers, i, n, name, value) abx_cli_note(
+        cli, "note: each request needs the header '%s'; --json shows it", yyjson_get_str(name));
+    return abx_print_line(cli, abx_json_str(host, "url", ""), err) < 0 ? -1 : 1;
+}
+
 /* --- forwarding ---------------------------------------------------------------------------------------- */
 static int tell(abx_cli *cli, const char *address, void *data, abx_error **err)
 {
@@ -123,7 +147,8 @@ int abx_verb_port(abx_cli *cli, abx_error **err)
         }
         if (word && parse_port(word, &spec.port, err) < 0)
             return -1;
-        return list(cli, spec.sandbox, spec.port, err);
+        int rc = spec.port ? address(cli, spec.sandbox, spec.port, err) : 0;
+        return rc != 0 ? (rc < 0 ? -1 : 0) : list(cli, spec.sandbox, spec.port, err);
     }
     if (!word) { /* --forward=LOCAL:PORT */
         word = local;

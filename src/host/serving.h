@@ -38,21 +38,28 @@ typedef struct abx_serve_options {
     const char *provider; /* id */
     yyjson_val *
         defaults; /* parameters of sandbox.create for what a sandbox's creator does not say: an object; copied */
-    int port;         /* 0: the one of last time if it is free, else any */
-    uint64_t idle_ms; /* end after so long without requests; ABX_FOREVER: never */
+    int port;               /* 0: the one of last time if it is free, else any */
+    const char *tls_domain; /* serve https under this domain, too; NULL: no TLS */
+    int tls_port;           /* as port */
+    uint64_t idle_ms;       /* end after so long without requests; ABX_FOREVER: never */
     const abx_log *log;
     void (*on_end)(void *data); /* it wants to be closed: idle, or drained. From the loop */
     void *data;
 } abx_serve_options;
 
 typedef struct abx_server_door {
-    const char *name; /* of its lock and its file */
+    const char *name;   /* of its lock and its file */
+    const char *domain; /* of TLS, where none is asked for */
     /* 0 and *door; 1: another one serves; -1 and *err. */
     int (*open)(const abx_serve_options *options, void **door, abx_error **err);
     /* Take no more requests, let those that run end for a while, then on_end. */
     void (*drain)(void *door);
     /* Cut off what is left, free, then cb(data) on the loop. */
     void (*close)(void *door, void (*cb)(void *data), void *data);
+    /* The variables that its clients read, as members of root; for another process than the server's. info: its file.
+     * by_names: the names below its domain lead to this machine. 0, or -1 and *err. */
+    int (*variables)(const char *home, yyjson_val *info, bool by_names, yyjson_mut_doc *d,
+                     yyjson_mut_val *root, abx_error **err);
 } abx_server_door;
 
 #endif

@@ -52,6 +52,7 @@ typedef struct serving {
     abx_cli *cli;
     const abx_server_door *kind;
     void *door;
+    const abx_serve_wish *wish;
     int signals;
     bool ended, closed;
 } serving;
@@ -95,7 +96,7 @@ static void turn_until_end(serving *s)
 }
 
 /* Open the house and the door. 0; 1: another one serves; -1 and *err. */
-static int open_door(serving *s, int port, uint64_t idle_ms, abx_error **err)
+static int open_door(serving *s, abx_error **err)
 {
     abx_cli *cli = s->cli;
     cli->serves = true;
@@ -112,8 +113,10 @@ static int open_door(serving *s, int port, uint64_t idle_ms, abx_error **err)
         .home = cli->_home,
         .provider = abx_host_provider(cli->_host, NULL),
         .defaults = yyjson_doc_get_root(defaults),
-        .port = port,
-        .idle_ms = idle_ms,
+        .port = s->wish->port,
+        .tls_domain = s->wish->tls_domain,
+        .tls_port = s->wish->tls_port,
+        .idle_ms = s->wish->idle_ms,
         .log = &cli->log,
         .on_end = on_end,
         .data = s,
@@ -139,11 +142,10 @@ static int tell_ready(serving *s, int (*on_ready)(abx_cli *, const abx_served *,
     return rc;
 }
 
-static int serve(serving *s, int port, uint64_t idle_ms,
-                 int (*on_ready)(abx_cli *, const abx_served *, abx_error **), int report,
-                 abx_error **err)
+static int serve(serving *s, int (*on_ready)(abx_cli *, const abx_served *, abx_error **),
+                 int report, abx_error **err)
 {
-    int rc = open_door(s, port, idle_ms, err);
+    int rc = open_door(s, err);
     if (rc != 0)
         return rc;
     if (report >= 0) {
@@ -185,12 +187,12 @@ static void report_error(int fd, const abx_error *e)
 }
 
 /* The process that serves. It returns into the program's usual end. */
-static int background(serving *s, int port, uint64_t idle_ms, int report, abx_error **err)
+static int background(serving *s, int report, abx_error **err)
 {
     abx_error *why = NULL;
     int rc = leave_terminal(s->cli->_home, s->kind->name, &why);
     if (rc == 0)
-        rc = serve(s, port, idle_ms, NULL, report, &why);
+        rc = serve(s, NULL, report, &why);
     if (why) {
         report_error(report, why);
         return abx_error_take(err, why);
@@ -219,7 +221,7 @@ static int await_report(int fd, abx_error **err)
 }
 
 /* 0: in the parent, ready; 1: this is the child, which has served to its end; -1 and *err. */
-static int fork_server(serving *s, int port, uint64_t idle_ms, abx_error **err)
+static int fork_server(serving *s, abx_error **err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -227,7 +229,7 @@ static int fork_server(serving *s, int port, uint64_t idle_ms, abx_error **err)
     pid_t pid = fork(); /* nothing but the configuration is open yet */
     if (pid == 0) {
         close(ends[0]);
-        int rc = background(s, port, idle_ms, ends[1], err);
+        int rc = background(s, ends[1], err);
         return rc < 0 ? -1 : 1;
     }
     close(ends[1]);
@@ -238,6 +240,22 @@ static int fork_server(serving *s, int port, uint64_t idle_ms, abx_error **err)
 }
 
 /* --- verbs -------------------------------------------------------------------------------------------------------------- */
+/* The domain is asked for, and not served. */
+static int check_domain(const char *asked, abx_served *s, abx_error **err)
+{
+    const char *serves = abx_json_str(yyjson_doc_get_root(s->info), "domain", NULL);
+    size_t n = asked ? strlen(asked) : 0;
+    if (!asked || (serves && strncmp(serves, asked, n) == 0 && (!serves[n] || serves[n] == ':')))
+        return 0;
+    if (serves)
+        abx_fail(err, ABX_ERR_CONFLICT, "process %d serves https for '%s', not for '%s'",
+                 (int)s->pid, serves, asked);
+    else
+        abx_fail(err, ABX_ERR_CONFLICT, "process %d serves without TLS", (int)s->pid);
+    abx_served_clear(s);
+    return abx_hint(err, "stop it first, or give the other one a home of its own by ABX_HOME");
+}
+
 /* A provider that was asked for, and another one that is served: the caller would talk to the wrong one. */
 static int check_provider(abx_cli *cli, abx_served *s, abx_error **err)
 {
@@ -252,22 +270,21 @@ static int check_provider(abx_cli *cli, abx_served *s, abx_error **err)
     return abx_hint(err, "stop it first, or give the other one a home of its own by ABX_HOME");
 }
 
-int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool in_background, int port,
-                    uint64_t idle_ms,
+int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool in_background,
+                    const abx_serve_wish *wish,
                     int (*on_ready)(abx_cli *cli, const abx_served *own, abx_error **err),
                     abx_served *out, abx_error **err)
 {
-    serving s = {.cli = cli, .kind = door};
+    serving s = {.cli = cli, .kind = door, .wish = wish};
     *out = (abx_served){0};
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
     int rc = abx_serving_look(cli, door->name, out, err);
     if (rc == 0)
-        return check_provider(cli, out, err);
+        return check_domain(wish->tls_domain, out, err) < 0 ? -1 : check_provider(cli, out, err);
     if (rc < 0)
         return -1;
-    rc = in_background ? fork_server(&s, port, idle_ms, err)
-                       : serve(&s, port, idle_ms, on_ready, -1, err);
+    rc = in_background ? fork_server(&s, err) : serve(&s, on_ready, -1, err);
     if (rc < 0)
         return -1;
     bool served_here = in_background ? rc == 1 : rc == 0;

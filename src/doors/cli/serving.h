@@ -14,11 +14,18 @@ void abx_served_clear(abx_served *s);
 
 /* The living server. 0 and *out, 1: none, -1 and *err. One that is about to write its file is waited for. */
 int abx_serving_look(abx_cli *cli, const char *name, abx_served *out, abx_error **err);
+/* How to serve; see abx_serve_options. */
+typedef struct abx_serve_wish {
+    int port, tls_port;
+    const char *tls_domain;
+    uint64_t idle_ms;
+} abx_serve_wish;
+
 /* Serve until a signal or the server itself ends it. background: in a process of its own; then, and when another one serves
  * already, *out tells of it (else it is empty) and 0 is returned at once. on_ready (or NULL) runs when it serves in the foreground:
  * 0, or -1 and *err. */
-int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool background, int port,
-                    uint64_t idle_ms,
+int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool background,
+                    const abx_serve_wish *wish,
                     int (*on_ready)(abx_cli *cli, const abx_served *own, abx_error **err),
                     abx_served *out, abx_error **err);
 /* End the living server: TERM, and after a while KILL. 0, 1: there was none, -1 and *err. */

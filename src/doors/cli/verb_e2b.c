@@ -7,14 +7,29 @@
 #include "doors/cli/print.h"
 #include "doors/cli/serving.h"
 #include "doors/cli/verbs.h"
+#include "doors/cli/wildcard.h"
 
 #define IDLE_MS ((uint64_t)900 * 1000)
 
-static int read_port(abx_cli *cli, int *port, abx_error **err)
+static int read_port(abx_cli *cli, int flag, const char *name, int *port, abx_error **err)
 {
-    uint64_t n = abx_flag_number(cli->args, ABX_FLAG_E2B_PORT, 0);
+    uint64_t n = abx_flag_number(cli->args, flag, 0);
     *port = (int)n;
-    return n <= 65535 ? 0 : abx_fail(err, ABX_ERR_USAGE, "'--port' is at most 65535");
+    return n <= 65535 ? 0 : abx_fail(err, ABX_ERR_USAGE, "'--%s' is at most 65535", name);
+}
+
+static int read_wish(abx_cli *cli, abx_serve_wish *wish, abx_error **err)
+{
+    *wish = (abx_serve_wish){.idle_ms = abx_flag_number(cli->args, ABX_FLAG_E2B_IDLE, IDLE_MS)};
+    bool tls = abx_has_flag(cli->args, ABX_FLAG_E2B_TLS);
+    if (!tls && (abx_has_flag(cli->args, ABX_FLAG_E2B_DOMAIN) ||
+                 abx_has_flag(cli->args, ABX_FLAG_E2B_TLS_PORT)))
+        return abx_fail(err, ABX_ERR_USAGE, "'--domain' and '--tls-port' are for '--tls'");
+    if (tls)
+        wish->tls_domain = abx_flag_value(cli->args, ABX_FLAG_E2B_DOMAIN, cli->e2b->domain);
+    return read_port(cli, ABX_FLAG_E2B_PORT, "port", &wish->port, err) < 0
+               ? -1
+               : read_port(cli, ABX_FLAG_E2B_TLS_PORT, "tls-port", &wish->tls_port, err);
 }
 
 /* What others may know of a server: all but its key. */
@@ -39,11 +54,10 @@ static int start(abx_cli *cli, bool background,
                  int (*on_ready)(abx_cli *, const abx_served *, abx_error **), abx_served *out,
                  abx_error **err)
 {
-    int port;
-    uint64_t idle = abx_flag_number(cli->args, ABX_FLAG_E2B_IDLE, IDLE_MS);
-    if (read_port(cli, &port, err) < 0)
+    abx_serve_wish wish;
+    if (read_wish(cli, &wish, err) < 0)
         return -1;
-    return abx_serving_run(cli, cli->e2b, background, port, idle, on_ready, out, err);
+    return abx_serving_run(cli, cli->e2b, background, &wish, on_ready, out, err);
 }
 
 int abx_verb_e2b_serve(abx_cli *cli, abx_error **err)
@@ -114,29 +128,51 @@ int abx_verb_e2b_stop(abx_cli *cli, abx_error **err)
     return 0;
 }
 
-/* The variables that E2B's programs read, for this server. */
-static yyjson_mut_doc *variables(const abx_served *s, yyjson_mut_val **root)
+/* Names of sandboxes need a resolver that knows them; without one all goes over the plain URL. */
+static bool by_names(abx_cli *cli, yyjson_val *info)
 {
-    yyjson_val *info = yyjson_doc_get_root(s->info);
-    yyjson_mut_doc *d = abx_mut_new(root);
-    abx_mut_str(d, *root, "E2B_API_KEY", abx_json_str(info, "key", ""));
-    abx_mut_str(d, *root, "E2B_API_URL", abx_json_str(info, "url", ""));
-    abx_mut_str(d, *root, "E2B_SANDBOX_URL", abx_json_str(info, "url", ""));
-    return d;
+    const char *address = abx_json_str(info, "domain", NULL);
+    if (!address)
+        return false;
+    ABX_AUTO_FREE char *domain = abx_strndup(address, strcspn(address, ":"));
+    if (abx_wildcard_leads_here(domain))
+        return true;
+    ABX_AUTO_FREE char *fix = abx_wildcard_fix(domain);
+    abx_cli_note(
+        cli,
+        "names below '%s' do not lead to this machine: E2B_API_URL and E2B_SANDBOX_URL are set "
+        "instead, and getHost() gives names that nobody finds. What helps: %s",
+        domain, fix);
+    return false;
+}
+
+/* A home may have any name: what is not plain stands in single quotes. */
+static int add_export(abx_buf *text, const char *name, const char *value)
+{
+    int rc = abx_buf_addf(text, "export %s=", name);
+    if (!value[strcspn(value, " \t\n'\"$`\\*?[]{}()<>|&;!#~")])
+        return rc | abx_buf_addf(text, "%s\n", value);
+    rc |= abx_buf_add_byte(text, '\'');
+    for (; *value; value++)
+        rc |= *value == '\'' ? abx_buf_add_str(text, "'\\''")
+                             : abx_buf_add_byte(text, (uint8_t)*value);
+    return rc | abx_buf_add_str(text, "'\n");
 }
 
 static int print_variables(abx_cli *cli, const abx_served *s, abx_error **err)
 {
     yyjson_mut_val *root, *key, *value;
     size_t i, n;
-    ABX_AUTO_MUT d = variables(s, &root);
+    yyjson_val *info = yyjson_doc_get_root(s->info);
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    if (cli->e2b->variables(cli->_home, info, by_names(cli, info), d, root, err) < 0)
+        return -1;
     if (abx_cli_json(cli))
         return abx_print_json_mut(cli, root, err);
     ABX_AUTO_BUF text = ABX_BUF(64 * 1024);
     yyjson_mut_obj_foreach(root, i, n, key, value)
     {
-        if (abx_buf_addf(&text, "export %s=%s\n", yyjson_mut_get_str(key),
-                         yyjson_mut_get_str(value)) < 0)
+        if (add_export(&text, yyjson_mut_get_str(key), yyjson_mut_get_str(value)) < 0)
             return abx_fail(err, ABX_ERR_TOO_LARGE, "the variables are too long");
     }
     return abx_print_buf(cli, &text, err);

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "doors/cli/errors.h"
 #include "doors/cli/print.h"
+#include "doors/cli/serving.h"
 #include "doors/cli/verbs.h"
+#include "doors/cli/wildcard.h"
 
 #define EXIT_ISOLATION 11
 
@@ -152,6 +154,32 @@ static int print_layers(abx_cli *cli, yyjson_val *layers, bool ok, abx_error **e
     return abx_print_buf(cli, &text, err);
 }
 
+/* For servers that have a name for each sandbox: that of the one that runs, else what one would have. */
+static void add_names(abx_cli *cli, yyjson_mut_doc *d)
+{
+    abx_served served = {0};
+    if (!cli->e2b || abx_serving_look(cli, cli->e2b->name, &served, NULL) < 0)
+        return;
+    const char *address =
+        abx_json_str(yyjson_doc_get_root(served.info), "domain", cli->e2b->domain);
+    ABX_AUTO_FREE char *domain = abx_strndup(address, strcspn(address, ":"));
+    bool ok = abx_wildcard_leads_here(domain);
+    ABX_AUTO_FREE char *detail =
+        abx_format("names below '%s' %s: for 'abx e2b serve --tls'", domain,
+                   ok ? "lead to this machine" : "are not known here");
+    yyjson_mut_val *layers = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "layers");
+    yyjson_mut_val *layer = yyjson_mut_arr_add_obj(d, layers);
+    abx_mut_str(d, layer, "name", "names");
+    abx_mut_bool(d, layer, "ok", ok);
+    abx_mut_bool(d, layer, "optional", true);
+    abx_mut_str(d, layer, "detail", detail);
+    if (!ok) {
+        ABX_AUTO_FREE char *fix = abx_wildcard_fix(domain);
+        abx_mut_str(d, layer, "fix", fix);
+    }
+    abx_served_clear(&served);
+}
+
 int abx_verb_doctor(abx_cli *cli, abx_error **err)
 {
     const char *source = NULL;
@@ -162,10 +190,13 @@ int abx_verb_doctor(abx_cli *cli, abx_error **err)
     const char *provider =
         from == ABX_SOURCE_DEFAULT ? "local" : abx_host_provider(cli->_host, NULL);
     yyjson_mut_val *root = NULL;
-    ABX_AUTO_JSON result = NULL;
-    if (abx_cli_call_at(cli, provider, ABX_OP_PROVIDER_DOCTOR, abx_mut_new(&root), &result, err) <
-        0)
+    ABX_AUTO_JSON found = NULL;
+    if (abx_cli_call_at(cli, provider, ABX_OP_PROVIDER_DOCTOR, abx_mut_new(&root), &found, err) < 0)
         return -1;
+    yyjson_mut_doc *more = yyjson_doc_mut_copy(found, NULL);
+    add_names(cli, more);
+    ABX_AUTO_JSON result = abx_json_freeze(more);
+    yyjson_mut_doc_free(more);
     yyjson_val *layers = abx_json_get(yyjson_doc_get_root(result), "layers");
     bool ok = true;
     size_t i, n;

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "doors/e2b/control.h"
 #include "doors/e2b/life.h"
+#include "doors/e2b/secure.h"
 #include "e2b/server.h"
 
 #define HOST_MAX 256
@@ -137,7 +138,7 @@ void e2b_dispatch(abx_exchange *x, void *data)
         e2b_refuse(x, 400, "missing header");
     else if (named > 0 || (host && by_host(host, &t)) || by_signature(door, x, &t))
         e2b_admit(door, x, t.id, t.port);
-    else if (host && !is_own_host(host))
+    else if (host && !is_own_host(host) && !e2b_secure_is_host(door, host))
         e2b_refuse(x, 403, "this server does not serve the host of the request");
     else if (by_path(abx_exchange_path(x), &t, &skip)) {
         abx_exchange_strip(x, skip);

@@ -6,7 +6,7 @@
  *   routes.c     the control plane's routes; control.h their request    box_file.c what survives a restart
  *   ask.c        a unary call of the host                               look.c     does a sandbox live?
  *   answer.c     answers and errors                                     expiry.c   the end of its life
- *   data.h       the data plane
+ *   data.h       the data plane                                     secure.c   TLS; authority.c its certificates
  *
  * A box is a sandbox as the door knows it. It is in the table from its creation, or from the first time that it is seen, until
  * it is gone; then its data plane is broken off and closed, and the box is freed. Who keeps a box over a turn of the loop
@@ -74,6 +74,8 @@ struct e2b_door {
     char key[E2B_KEY_SIZE + 1];
     uint8_t seed[E2B_SEED_SIZE];
     int port;
+    struct e2b_secure *secure; /* TLS: secure.h; NULL: none */
+    int last_tls_port;         /* of a start with TLS; 0: none */
     e2b_box *boxes[E2B_BUCKETS];
     size_t box_count;
     size_t box_structs;             /* … and those that somebody still holds */

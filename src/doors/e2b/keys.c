@@ -13,6 +13,7 @@
 #include "base/openssl_tables.h"
 #include "base/text.h"
 #include "doors/e2b/life.h"
+#include "doors/e2b/secure.h"
 
 #define KEY_BYTES    24
 #define FILE_MAX     4096
@@ -48,8 +49,14 @@ static int fail_file(const char *path, const char *what, abx_error **err)
     return abx_hint(err, "remove it: the next start makes a new key, and sandboxes get new tokens");
 }
 
+static int read_last(yyjson_val *root, const char *name)
+{
+    int64_t port = abx_json_int(root, name, 0);
+    return port < 0 || port > 65535 ? 0 : (int)port;
+}
+
 /* 0, 1: there is none, -1. */
-static int load(e2b_door *door, const char *path, int *port, abx_error **err)
+static int load(e2b_door *door, const char *path, int ports[2], abx_error **err)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
@@ -68,9 +75,8 @@ static int load(e2b_door *door, const char *path, int *port, abx_error **err)
     if (!is_key(key) || !read_hex(abx_json_str(root, "seed", NULL), door->seed, E2B_SEED_SIZE))
         return fail_file(path, "holds no key", err);
     memcpy(door->key, key, E2B_KEY_SIZE + 1);
-    *port = (int)abx_json_int(root, "port", 0);
-    if (*port < 0 || *port > 65535)
-        *port = 0;
+    ports[0] = read_last(root, "port");
+    ports[1] = door->last_tls_port = read_last(root, "tlsPort");
     return 0;
 }
 
@@ -88,14 +94,14 @@ static char *key_path(const e2b_door *door)
     return abx_format("%s/e2b/key.json", door->home);
 }
 
-int e2b_keys_load(e2b_door *door, int *port, abx_error **err)
+int e2b_keys_load(e2b_door *door, int ports[2], abx_error **err)
 {
     ABX_AUTO_FREE char *folder = abx_path_join(door->home, "e2b");
     ABX_AUTO_FREE char *path = key_path(door);
-    *port = 0;
+    ports[0] = ports[1] = 0;
     if (abx_make_dirs(folder, 0700, err) < 0)
         return -1;
-    int rc = load(door, path, port, err);
+    int rc = load(door, path, ports, err);
     if (rc == 1)
         make(door);
     return rc < 0 ? -1 : 0;
@@ -111,6 +117,7 @@ int e2b_keys_save(const e2b_door *door, abx_error **err)
     abx_mut_str(d, root, "key", door->key);
     abx_mut_str(d, root, "seed", seed);
     abx_mut_int(d, root, "port", door->port);
+    abx_mut_int(d, root, "tlsPort", door->secure ? door->secure->port : door->last_tls_port);
     ABX_AUTO_BUF text = ABX_BUF(FILE_MAX);
     ABX_CHECK(abx_json_write_mut(root, &text) == 0 && abx_buf_add_byte(&text, '\n') == 0);
     return abx_write_atomic(path, text.data, text.len, 0600, true, err);

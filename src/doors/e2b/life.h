@@ -4,8 +4,9 @@
 
 #include "doors/e2b/door.h"
 
-/* keys.c: key, seed and the port of last time (0: none); made when they are not there. 0, or -1 and *err. */
-int e2b_keys_load(e2b_door *door, int *port, abx_error **err);
+/* keys.c: key, seed and the ports of last time (0: none), the second one that of TLS; made when they are not there. 0, or -1 and
+ * *err. */
+int e2b_keys_load(e2b_door *door, int ports[2], abx_error **err);
 int e2b_keys_save(const e2b_door *door, abx_error **err);
 bool e2b_key_fits(const e2b_door *door, const char *key); /* in constant time; NULL: no */
 
@@ -15,6 +16,9 @@ void e2b_dispatch(abx_exchange *x, void *data);
 bool e2b_signed_by(const e2b_box *box, const abx_exchange *x, const char *signature);
 /* admit.c: a request for a port of the sandbox with this id. */
 void e2b_admit(e2b_door *door, abx_exchange *x, const char *id, int port);
+/* variables.c: see host/serving.h */
+int e2b_variables(const char *home, yyjson_val *info, bool by_names, yyjson_mut_doc *d,
+                  yyjson_mut_val *root, abx_error **err);
 /* serve.c: something is asked of the door: its idle time begins anew. */
 void e2b_life_touch(e2b_door *door);
 /* Something that the end of the door waits for is gone; the door may be, afterwards. */

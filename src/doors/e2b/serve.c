@@ -5,8 +5,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "doors/e2b/authority.h"
 #include "doors/e2b/control.h"
 #include "doors/e2b/life.h"
+#include "doors/e2b/secure.h"
 #include "doors/e2b/snapshots.h"
 
 #define ADDRESS         "127.0.0.1"
@@ -57,6 +59,7 @@ static void free_door(e2b_door *door)
     abx_serving_end(life->serving);
     yyjson_doc_free(door->snapshots);
     yyjson_doc_free(door->defaults);
+    e2b_secure_free(door);
     free(door->provider);
     free(door->home);
     free(life);
@@ -176,17 +179,19 @@ static int publish(e2b_door *door, abx_error **err)
     abx_mut_int(d, root, "port", door->port);
     abx_mut_str(d, root, "provider", door->provider);
     abx_mut_str(d, root, "key", door->key);
+    e2b_secure_publish(door, d, root);
     return abx_serving_publish(door->life->serving, d, err);
 }
 
 static int open_parts(e2b_door *door, const abx_serve_options *o, abx_error **err)
 {
-    int last;
+    int last[2];
     abx_http_server_options options = {
         .max_connections = MAX_CONNECTIONS, .max_head_bytes = MAX_HEAD, .log = o->log};
-    if (e2b_keys_load(door, &last, err) < 0 ||
+    if (e2b_keys_load(door, last, err) < 0 ||
         abx_http_server_open(door->loop, &options, e2b_dispatch, door, &door->http, err) < 0 ||
-        listen_somewhere(door, o->port, last, err) < 0)
+        listen_somewhere(door, o->port, last[0], err) < 0 ||
+        (o->tls_domain && e2b_secure_open(door, o->tls_domain, o->tls_port, last[1], err) < 0))
         return -1;
     e2b_boxes_load(door);
     e2b_snapshots_load(door);
@@ -227,5 +232,9 @@ static int open_door(const abx_serve_options *o, void **out, abx_error **err)
     return -1;
 }
 
-const abx_server_door e2b_server_door = {
-    .name = "e2b", .open = open_door, .drain = drain, .close = close_door};
+const abx_server_door e2b_server_door = {.name = "e2b",
+                                         .domain = E2B_DOMAIN_DEFAULT,
+                                         .open = open_door,
+                                         .drain = drain,
+                                         .close = close_door,
+                                         .variables = e2b_variables};

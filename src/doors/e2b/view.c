@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/e2b/control.h"
+#include "doors/e2b/secure.h"
 
 #define CENTURY_MS ((int64_t)36525 * 24 * 3600 * 1000) /* where there is no end */
 #define MIB        ((int64_t)1024 * 1024)
@@ -28,6 +29,13 @@ static void add_time(yyjson_mut_doc *d, yyjson_mut_val *o, const char *name, int
     abx_mut_str(d, o, name, text);
 }
 
+/* Where its ports are names of their own. Without TLS: null, the client's own idea. */
+static void add_domain(yyjson_mut_doc *d, yyjson_mut_val *o, const e2b_box *box)
+{
+    const char *domain = e2b_secure_domain(box->door);
+    abx_mut_put(d, o, "domain", domain ? yyjson_mut_strcpy(d, domain) : yyjson_mut_null(d));
+}
+
 yyjson_mut_val *e2b_view_sandbox(yyjson_mut_doc *d, e2b_box *box)
 {
     yyjson_mut_val *o = yyjson_mut_obj(d);
@@ -37,7 +45,7 @@ yyjson_mut_val *e2b_view_sandbox(yyjson_mut_doc *d, e2b_box *box)
     abx_mut_str(d, o, "sandboxID", box->id);
     abx_mut_str(d, o, "clientID", E2B_CLIENT_ID);
     abx_mut_str(d, o, "envdVersion", E2B_ENVD_VERSION);
-    abx_mut_put(d, o, "domain", yyjson_mut_null(d));
+    add_domain(d, o, box);
     abx_mut_str(d, o, "envdAccessToken", box->token);
     abx_mut_str(d, o, "trafficAccessToken", box->traffic_token);
     return o;
@@ -90,7 +98,7 @@ yyjson_mut_val *e2b_view_detail(yyjson_mut_doc *d, e2b_box *box)
         abx_mut_val(d, o, "allowInternetAccess", abx_json_get(notes, "internet"));
     if (abx_json_get(notes, "network"))
         abx_mut_val(d, o, "network", abx_json_get(notes, "network"));
-    abx_mut_put(d, o, "domain", yyjson_mut_null(d));
+    add_domain(d, o, box);
     yyjson_mut_val *lifecycle = abx_mut_obj(d, o, "lifecycle");
     abx_mut_bool(d, lifecycle, "autoResume", abx_json_bool(notes, "autoResume", false));
     const char *on = abx_json_str(yyjson_doc_get_root(box->seen), "onTimeout",

@@ -213,8 +213,8 @@ static void on_body(abx__envd_exchange *x, const uint8_t *bytes, size_t n)
         r->broken = abx__envd_bad_answer(job->client,
                                          "a line of the answer is longer than %zu bytes", MAX_LINE);
     }
-    if (r->broken && x->transfer)
-        abx_http_cancel(x->transfer);
+    if (r->broken)
+        abx__envd_exchange_cancel(x);
     else if (r->ended && !job->ended)
         finish(job);
     else if (r->full && x->transfer)
@@ -273,8 +273,8 @@ static void on_limit(abx__envd_job *job)
 {
     running *r = job->state;
     r->expired = true;
-    if (job->main && job->main->transfer)
-        abx_http_cancel(job->main->transfer);
+    if (job->main)
+        abx__envd_exchange_cancel(job->main);
 }
 
 static int run_start(abx__envd_job *job, abx_error **err)

@@ -93,6 +93,7 @@ static int ask(abx__envd_job *job, const char *method, const char *path, const a
                            .body_len = body ? body->len : 0,
                            .code = true,
                            .timeout_ms = ABX__ENVD_UNARY_MS,
+                           .safe = strcmp(method, "GET") == 0,
                            .max_body = ABX__ENVD_MAX_MESSAGE};
     return abx__envd_job_exchange(job, &job->main, &r, &hooks, err);
 }

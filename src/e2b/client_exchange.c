@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/id.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "wire/base64.h"
@@ -147,10 +148,12 @@ static void collect(abx__envd_exchange *x, const uint8_t *bytes, size_t n)
 static void on_body(abx_http_transfer *t, const uint8_t *bytes, size_t n, void *data)
 {
     abx__envd_exchange *x = data;
-    if (x->good && x->hooks->body)
+    if (x->good && x->hooks->body) {
+        x->delivered = true;
         x->hooks->body(x, bytes, n);
-    else
+    } else {
         collect(x, bytes, n);
+    }
 }
 
 static void on_writable(abx_http_transfer *t, void *data)
@@ -158,17 +161,6 @@ static void on_writable(abx_http_transfer *t, void *data)
     abx__envd_exchange *x = data;
     if (x->hooks->writable)
         x->hooks->writable(x);
-}
-
-static void exchange_free(abx__envd_exchange *x)
-{
-    free(x->answer_type);
-    free(x->content_type);
-    free(x->request_id);
-    free(x->encoding);
-    free(x->retry_after);
-    abx_buf_clear(&x->body);
-    free(x);
 }
 
 /* A sandbox of this machine has no address that means anything to its user: the error names the sandbox. */
@@ -201,23 +193,215 @@ static abx_error *end_error(const abx__envd_exchange *x, const abx_error *err)
     return own;
 }
 
+/* --- once more --------------------------------------------------------------------------------------------------------- */
+/* What another try needs, kept while one may come; and the wait before it. */
+struct abx__envd_again {
+    uv_timer_t timer;
+    abx__envd_exchange *x;
+    lines head;
+    char *url, *method;
+    uint8_t *body;
+    size_t body_len, max_body;
+    uint64_t timeout_ms, idle_ms;
+    uint64_t until; /* on the loop's clock */
+    unsigned tries;
+    bool waiting;
+};
+
+static void again_free(struct abx__envd_again *a)
+{
+    lines_clear(&a->head);
+    free(a->url);
+    free(a->method);
+    free(a->body);
+    free(a);
+}
+
+static void on_again_freed(uv_handle_t *h)
+{
+    again_free(h->data);
+}
+
+static void forget_answer(abx__envd_exchange *x)
+{
+    free(ABX_TAKE(x->content_type));
+    free(ABX_TAKE(x->request_id));
+    free(ABX_TAKE(x->encoding));
+    free(ABX_TAKE(x->retry_after));
+    x->status = 0;
+    x->good = x->is_page = x->no_length = x->cut = false;
+}
+
+static void exchange_free(abx__envd_exchange *x)
+{
+    forget_answer(x);
+    free(x->answer_type);
+    abx_buf_clear(&x->body);
+    if (x->again && x->again->tries > 0)
+        uv_close((uv_handle_t *)&x->again->timer, on_again_freed);
+    else if (x->again)
+        again_free(x->again);
+    free(x);
+}
+
+static void finish(abx__envd_exchange *x, const abx_error *err)
+{
+    x->transfer = NULL;
+    x->hooks->end(x, err);
+    exchange_free(x);
+}
+
+/* Words with which a server says that asking again is of no use. */
+static bool is_final(const abx__envd_exchange *x)
+{
+    const char *text = abx_buf_cstr(&x->body);
+    return strstr(text, "not found") || strstr(text, "port is not open");
+}
+
+/* Milliseconds until the next try, or -1: none. */
+static int64_t wait_of(const abx__envd_exchange *x, const abx_http_transfer *t,
+                       const abx_error *err)
+{
+    const struct abx__envd_again *a = x->again;
+    uint64_t seconds = 0;
+    if (!a || x->delivered || x->cancelled || x->too_large || a->tries >= ABX__ENVD_TRIES - 1)
+        return -1;
+    uint8_t chance;
+    abx_random_bytes(&chance, sizeof chance);
+    int64_t wait = ((int64_t)ABX__ENVD_AGAIN_MS << a->tries) * (256 + chance) / 256;
+    if (err && err->retryable == ABX_RETRY_NO)
+        return -1;
+    if (err)
+        return err->id == ABX_ERR_NETWORK && (x->safe || !abx_http_was_sent(t)) ? wait : -1;
+    if (x->status == 429 && x->retry_after && abx_parse_uint(x->retry_after, 10, &seconds) == 0)
+        return (int64_t)seconds * 1000 + chance / 4;
+    bool passing = x->status == 502 || x->status == 503;
+    return passing && x->safe && !is_final(x) ? wait : -1;
+}
+
+static int send_again(abx__envd_exchange *x, abx_error **err);
+
+static void on_wait(uv_timer_t *timer)
+{
+    struct abx__envd_again *a = timer->data;
+    abx__envd_exchange *x = a->x;
+    ABX_AUTO_ERROR err = NULL;
+    a->waiting = false;
+    if (send_again(x, &err) < 0)
+        finish(x, err);
+}
+
+static bool try_again(abx__envd_exchange *x, const abx_http_transfer *t, const abx_error *err)
+{
+    struct abx__envd_again *a = x->again;
+    int64_t wait = wait_of(x, t, err);
+    uint64_t now = uv_now(x->client->loop);
+    if (wait < 0 || (a->until != UINT64_MAX && now + (uint64_t)wait >= a->until))
+        return false;
+    if (a->tries++ == 0) {
+        uv_timer_init(x->client->loop, &a->timer);
+        a->timer.data = a;
+    }
+    x->transfer = NULL;
+    forget_answer(x);
+    abx_buf_reset(&x->body);
+    a->waiting = true;
+    uv_timer_start(&a->timer, on_wait, (uint64_t)wait, 0);
+    return true;
+}
+
+static void on_cancelled(uv_handle_t *h)
+{
+    struct abx__envd_again *a = h->data;
+    abx__envd_exchange *x = a->x;
+    ABX_AUTO_ERROR err = abx_error_new(ABX_ERR_CANCELLED, "the request was cancelled");
+    x->again = NULL;
+    again_free(a);
+    finish(x, err);
+}
+
+void abx__envd_exchange_cancel(abx__envd_exchange *x)
+{
+    bool first = !x->cancelled;
+    x->cancelled = true;
+    if (x->transfer)
+        abx_http_cancel(x->transfer);
+    else if (first && x->again && x->again->waiting)
+        uv_close((uv_handle_t *)&x->again->timer, on_cancelled);
+}
+
+/* --- start ---------------------------------------------------------------------------------------------------------------- */
 static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
 {
     abx__envd_exchange *x = data;
-    x->transfer = NULL;
+    if (try_again(x, t, err))
+        return;
     ABX_AUTO_ERROR own = end_error(x, err);
-    x->hooks->end(x, own);
-    exchange_free(x);
+    finish(x, own);
+}
+
+/* A body that is handed over as it is sent cannot be sent a second time by the HTTP client, which does that with a whole one
+ * when a connection that it had kept turns out to be closed. */
+static int start(abx__envd_exchange *x, abx_http_request *request, abx_error **err)
+{
+    static const abx_http_handlers handlers = {on_head, on_body, on_writable, on_end};
+    const void *body = request->body;
+    bool once = !x->client->abx && !x->safe && !request->body_stream && request->body_len > 0;
+    if (once) {
+        request->body = NULL;
+        request->body_stream = true;
+        request->body_size = (int64_t)request->body_len;
+    }
+    if (abx_http_start(x->client->http, request, &handlers, x, &x->transfer, err) < 0)
+        return -1;
+    if (once) {
+        (void)abx_http_write(x->transfer, body, request->body_len);
+        abx_http_write_end(x->transfer);
+    }
+    return 0;
+}
+
+static int send_again(abx__envd_exchange *x, abx_error **err)
+{
+    const struct abx__envd_again *a = x->again;
+    abx_http_request request = {.method = a->method,
+                                .url = a->url,
+                                .headers = (const char *const *)a->head.items,
+                                .header_count = a->head.count,
+                                .body = a->body,
+                                .body_len = a->body_len,
+                                .timeout_ms = a->timeout_ms,
+                                .idle_timeout_ms = a->idle_ms};
+    x->body.max = a->max_body;
+    return start(x, &request, err);
+}
+
+/* Keep what another try needs; takes head and url over. */
+static void keep(abx__envd_exchange *x, const abx__envd_request *r, lines *head, char *url)
+{
+    struct abx__envd_again *a = ABX_NEW(struct abx__envd_again);
+    uint64_t now = uv_now(x->client->loop);
+    a->x = x;
+    a->head = *head;
+    a->url = url;
+    a->method = abx_strdup(r->method);
+    a->body_len = r->body_len;
+    if (r->body_len > 0)
+        a->body = memcpy(abx_alloc(r->body_len), r->body, r->body_len);
+    a->max_body = x->body.max;
+    a->timeout_ms = r->timeout_ms;
+    a->idle_ms = r->idle_ms;
+    a->until = r->left_ms >= UINT64_MAX - now ? UINT64_MAX : now + r->left_ms;
+    x->again = a;
 }
 
 abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd_request *r,
                                              const abx__envd_hooks *hooks, void *data,
                                              abx_error **err)
 {
-    static const abx_http_handlers handlers = {on_head, on_body, on_writable, on_end};
     lines head = {.count = 0};
     add_lines(c, r, &head);
-    ABX_AUTO_FREE char *url = abx_format("%s%s", r->code ? c->code_url : c->base_url, r->path);
+    char *url = abx_format("%s%s", r->code ? c->code_url : c->base_url, r->path);
     abx_http_request request = {
         .method = r->method,
         .url = url,
@@ -234,10 +418,16 @@ abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd
     x->client = c;
     x->hooks = hooks;
     x->data = data;
+    x->safe = r->safe;
     x->answer_type = abx_strdup(r->answer_type);
     abx_buf_init(&x->body, r->max_body ? r->max_body : ABX__ENVD_MAX_ERROR);
-    int rc = abx_http_start(c->http, &request, &handlers, x, &x->transfer, err);
+    int rc = start(x, &request, err);
+    if (rc == 0 && !c->local && !r->single && !r->body_stream) {
+        keep(x, r, &head, url);
+        return x;
+    }
     lines_clear(&head);
+    free(url);
     if (rc == 0)
         return x;
     exchange_free(x);

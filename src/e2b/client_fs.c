@@ -31,11 +31,11 @@ static int send_paths(abx__envd_job *job, const abx__envd_unary *unary, const ch
     return abx__envd_unary_start(job, unary, ABX_TAKE(d), done, err);
 }
 
-#define UNARY(name, ID, bytes)                                                                     \
+#define UNARY(name, ID, bytes, repeat)                                                             \
     {                                                                                              \
         .path = "/filesystem.Filesystem/" name, .request = ABX_E2B_##ID##_REQUEST,                 \
         .answer = ABX_E2B_##ID##_RESPONSE, .kind = ABX__ENVD_FILE, .has_user = true,               \
-        .timeout_ms = ABX__ENVD_UNARY_MS, .max_body = (bytes)                                      \
+        .timeout_ms = ABX__ENVD_UNARY_MS, .max_body = (bytes), .safe = (repeat)                    \
     }
 
 static const char *const path_field[2] = {"path", NULL};
@@ -56,7 +56,7 @@ static void on_stat(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 
 static int stat_start(abx__envd_job *job, abx_error **err)
 {
-    static const abx__envd_unary unary = UNARY("Stat", STAT, 0);
+    static const abx__envd_unary unary = UNARY("Stat", STAT, 0, true);
     return send_paths(job, &unary, path_field, path_field, on_stat, err);
 }
 
@@ -105,7 +105,7 @@ static void on_list(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 
 static int list_start(abx__envd_job *job, abx_error **err)
 {
-    static const abx__envd_unary unary = UNARY("ListDir", LIST_DIR, ABX__ENVD_MAX_LIST);
+    static const abx__envd_unary unary = UNARY("ListDir", LIST_DIR, ABX__ENVD_MAX_LIST, true);
     return send_paths(job, &unary, path_field, path_field, on_list, err);
 }
 
@@ -126,7 +126,7 @@ static void on_made(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 
 static int make_dir_start(abx__envd_job *job, abx_error **err)
 {
-    static const abx__envd_unary unary = UNARY("MakeDir", MAKE_DIR, 0);
+    static const abx__envd_unary unary = UNARY("MakeDir", MAKE_DIR, 0, false);
     return send_paths(job, &unary, path_field, path_field, on_made, err);
 }
 
@@ -140,7 +140,7 @@ static void on_done(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 
 static int rename_start(abx__envd_job *job, abx_error **err)
 {
-    static const abx__envd_unary unary = UNARY("Move", MOVE, 0);
+    static const abx__envd_unary unary = UNARY("Move", MOVE, 0, false);
     static const char *const fields[2] = {"source", "destination"}, *const params[2] = {"from",
                                                                                         "to"};
     return send_paths(job, &unary, fields, params, on_done, err);
@@ -148,7 +148,7 @@ static int rename_start(abx__envd_job *job, abx_error **err)
 
 static int remove_start(abx__envd_job *job, abx_error **err)
 {
-    static const abx__envd_unary unary = UNARY("Remove", REMOVE, 0);
+    static const abx__envd_unary unary = UNARY("Remove", REMOVE, 0, true);
     return send_paths(job, &unary, path_field, path_field, on_done, err);
 }
 

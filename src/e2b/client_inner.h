@@ -25,6 +25,8 @@
 #define ABX__ENVD_DEAD_MS   110000 /* a stream is dead after 2.2 missed ones */
 #define ABX__ENVD_FILE_MS   60000  /* a download without a byte */
 #define ABX__ENVD_HEALTH_MS 5000
+#define ABX__ENVD_TRIES     3
+#define ABX__ENVD_AGAIN_MS  100  /* and up to that more; before the third try twice as long */
 #define ABX__ENVD_LINGER_MS 2000 /* for what is left of an exchange when all is said */
 
 typedef struct abx__envd_exchange abx__envd_exchange;
@@ -106,6 +108,11 @@ typedef struct abx__envd_request {
     uint64_t connect_timeout_ms; /* 0: no header */
     uint64_t timeout_ms, idle_ms;
     size_t max_body; /* of a collected good answer */
+    /* A request to a stranger is sent up to ABX__ENVD_TRIES times: when no byte of it left, when the server asks for it (429 with
+     * Retry-After), and, if it is safe, when the connection broke before the answer or a proxy had nobody to ask (502, 503). */
+    bool safe;        /* a repeat does no harm */
+    bool single;      /* once, whatever happens */
+    uint64_t left_ms; /* of the call */
 } abx__envd_request;
 
 typedef struct abx__envd_hooks {
@@ -128,7 +135,9 @@ struct abx__envd_exchange {
     bool is_page;   /* a page for people */
     bool too_large; /* a good answer over its limit */
     bool no_length; /* its Content-Length cannot be read: end() gets an error */
-    bool cut;       /* another answer whose body we ended at its limit: end() gets no error */
+    bool safe, delivered, cancelled;
+    struct abx__envd_again *again; /* what another try needs, or NULL */
+    bool cut; /* another answer whose body we ended at its limit: end() gets no error */
     char *content_type, *request_id, *encoding, *retry_after;
     abx_buf body; /* collected */
 };
@@ -137,6 +146,9 @@ struct abx__envd_exchange {
 abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd_request *r,
                                              const abx__envd_hooks *hooks, void *data,
                                              abx_error **err);
+
+/* A wish, as abx_http_cancel; its end comes later. */
+void abx__envd_exchange_cancel(abx__envd_exchange *x);
 
 /* "application/proto", "application/connect+json", … */
 const char *abx__envd_unary_type(const abx_envd_client *c);
@@ -216,6 +228,7 @@ typedef struct abx__envd_unary {
     uint64_t timeout_ms; /* 0: none */
     size_t max_body;
     bool side; /* beside the main exchange */
+    bool safe; /* a repeat does no harm */
 } abx__envd_unary;
 
 /* Encode doc's root (doc is taken over), send, decode. done runs once, later, with the answer (borrowed) or

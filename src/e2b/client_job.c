@@ -37,8 +37,8 @@ static void finish(abx__envd_job *job)
     job->ended = true;
     abx__envd_exchange *const all[] = {job->main, job->side, job->probe};
     for (size_t i = 0; i < ABX_COUNT(all); i++)
-        if (all[i] && all[i]->transfer)
-            abx_http_cancel(all[i]->transfer);
+        if (all[i])
+            abx__envd_exchange_cancel(all[i]);
     if (job->op->stop)
         job->op->stop(job);
     uv_close((uv_handle_t *)&job->timer, on_timer_closed);
@@ -110,7 +110,7 @@ static void on_resume(abx_call *c, void *state)
         job->op->resume(job);
     else if (job->stream)
         abx__envd_stream_resume(job);
-    else if (job->main)
+    else if (job->main && job->main->transfer)
         abx_http_resume(job->main->transfer);
 }
 
@@ -156,7 +156,9 @@ int abx__envd_job_exchange(abx__envd_job *job, abx__envd_exchange **slot,
                            abx_error **err)
 {
     ABX_CHECK(!*slot && job->client);
-    abx__envd_exchange *x = abx__envd_exchange_start(job->client, r, hooks, job, err);
+    abx__envd_request timed = *r;
+    timed.left_ms = job->call ? abx_call_time_left(job->call) : 0;
+    abx__envd_exchange *x = abx__envd_exchange_start(job->client, &timed, hooks, job, err);
     if (!x)
         return -1;
     *slot = x;
@@ -238,7 +240,8 @@ void abx__envd_job_broken(abx__envd_job *job, const abx_error *by,
     ABX_CHECK(!job->broken[i].by);
     job->broken[i].by = abx_error_copy(by);
     job->broken[i].done = done;
-    abx__envd_request r = {.method = "GET", .path = "/health", .timeout_ms = ABX__ENVD_HEALTH_MS};
+    abx__envd_request r = {
+        .method = "GET", .path = "/health", .timeout_ms = ABX__ENVD_HEALTH_MS, .single = true};
     if (!job->probe && abx__envd_job_exchange(job, &job->probe, &r, &hooks, NULL) < 0)
         tell_broken(job, false);
 }

@@ -94,6 +94,7 @@ static int list_start(abx__envd_job *job, abx_error **err)
         .kind = ABX__ENVD_PROCESS,
         .timeout_ms = ABX__ENVD_UNARY_MS,
         .max_body = ABX__ENVD_MAX_LIST,
+        .safe = true,
     };
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = abx_mut_new(&root);

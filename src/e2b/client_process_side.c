@@ -118,7 +118,7 @@ void abx__follow_overdue(abx__envd_job *job)
     if (!job->unary_done)
         abx__follow_kill(job);
     else if (job->side) /* as with a cancel */
-        abx_http_cancel(job->side->transfer);
+        abx__envd_exchange_cancel(job->side);
 }
 
 void abx__follow_cancel(abx__envd_job *job)
@@ -127,7 +127,7 @@ void abx__follow_cancel(abx__envd_job *job)
     f->stopping = true;
     if (job->unary_done) { /* input that waits for its reader; the kill comes when it has let go */
         if (job->side)
-            abx_http_cancel(job->side->transfer);
+            abx__envd_exchange_cancel(job->side);
     } else if (f->kill && !f->started && !job->client->abx && job->main) {
         /* it may be running already, and only its start event says under which number */
         abx__envd_job_after(job, ABX__ENVD_LINGER_MS, abx__envd_job_stop);

@@ -19,6 +19,7 @@ static int resize_start(abx__envd_job *job, abx_error **err)
         .answer = ABX_E2B_UPDATE_RESPONSE,
         .kind = ABX__ENVD_INPUT,
         .timeout_ms = ABX__ENVD_UNARY_MS,
+        .safe = true,
     };
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);

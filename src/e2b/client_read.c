@@ -76,7 +76,7 @@ static int read_start(abx__envd_job *job, abx_error **err)
     if (abx__envd_file_query(job, name, &path, err) < 0)
         return -1;
     abx__envd_request r = {
-        .method = "GET", .path = abx_buf_cstr(&path), .idle_ms = ABX__ENVD_FILE_MS};
+        .method = "GET", .path = abx_buf_cstr(&path), .idle_ms = ABX__ENVD_FILE_MS, .safe = true};
     return abx__envd_job_exchange(job, &job->main, &r, &hooks, err);
 }
 

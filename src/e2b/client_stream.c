@@ -85,13 +85,13 @@ static void give_up(abx__envd_job *job, abx_error *err)
     }
     s->error = abx__envd_stamp(job->client, job->main, err);
     if (job->main)
-        abx_http_cancel(job->main->transfer);
+        abx__envd_exchange_cancel(job->main);
 }
 
 static void on_linger(abx__envd_job *job)
 {
     if (job->main)
-        abx_http_cancel(job->main->transfer);
+        abx__envd_exchange_cancel(job->main);
 }
 
 static uint64_t first_ms(const abx__envd_stream_spec *spec)
@@ -352,8 +352,8 @@ void abx__envd_stream_drop(abx__envd_job *job)
 {
     job->stream->dropped = true;
     abx__envd_job_after(job, 0, NULL);
-    if (job->main && job->main->transfer)
-        abx_http_cancel(job->main->transfer);
+    if (job->main)
+        abx__envd_exchange_cancel(job->main);
 }
 
 void abx__envd_stream_resume(abx__envd_job *job)

@@ -64,6 +64,7 @@ int abx__envd_unary_start(abx__envd_job *job, const abx__envd_unary *u, yyjson_m
         .body_len = body.len,
         .connect = true,
         .timeout_ms = u->timeout_ms,
+        .safe = u->safe,
         .max_body = u->max_body ? u->max_body : ABX__ENVD_MAX_MESSAGE,
     };
     job->answer_msg = u->answer;

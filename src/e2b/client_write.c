@@ -12,8 +12,8 @@ static void on_broken(abx__envd_job *job, abx_error *err)
 
 static void cut(abx__envd_job *job)
 {
-    if (job->main && job->main->transfer)
-        abx_http_cancel(job->main->transfer);
+    if (job->main)
+        abx__envd_exchange_cancel(job->main);
 }
 
 /* An early answer is a refusal: the rest of the body is not wanted. */

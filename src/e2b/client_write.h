@@ -32,7 +32,8 @@ typedef struct abx__writing {
     abx_buf early;
     bool sending, input_ended;
     /* what came of it */
-    char *path;     /* absolute */
+    char *path; /* absolute */
+    int removals;
     abx_error *why; /* the failure, while what was uploaded is removed */
     abx_buf words;  /* of the command on stderr */
     int64_t exit;   /* its code, -1 before */

@@ -8,15 +8,34 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define COMMAND_MS 30000
-#define NEW_MODE   0644 /* of a file that envd makes */
+#define COMMAND_MS      30000
+#define REMOVE_AGAIN_MS 300
+#define NEW_MODE        0644 /* of a file that envd makes */
 
 /* --- fail ---------------------------------------------------------------------------------------------------- */
+static void remove_again(abx__envd_job *job)
+{
+    abx__writing *w = job->state;
+    abx__write_fail(job, w->why);
+}
+
+/* An upload of which no end was heard may still be under way, and end after the removal. */
+static bool may_come_back(abx__writing *w)
+{
+    abx_err_id id = w->why->id;
+    bool unheard = id == ABX_ERR_NETWORK || id == ABX_ERR_TIMEOUT || id == ABX_ERR_CANCELLED;
+    return unheard && w->removals++ == 0;
+}
+
 static void on_removed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 {
     abx__writing *w = job->state;
+    bool good = !err;
     abx_error_free(err); /* the failure before it is the one that counts */
-    abx__envd_job_fail(job, ABX_TAKE(w->why));
+    if (good && may_come_back(w))
+        abx__envd_job_after(job, REMOVE_AGAIN_MS, remove_again);
+    else
+        abx__envd_job_fail(job, ABX_TAKE(w->why));
 }
 
 void abx__write_fail(abx__envd_job *job, abx_error *err)
@@ -98,6 +117,7 @@ int abx__write_look(abx__envd_job *job, abx_error **err)
 {
     static const abx__envd_unary unary = {
         .path = "/filesystem.Filesystem/Stat",
+        .safe = true,
         .request = ABX_E2B_STAT_REQUEST,
         .answer = ABX_E2B_STAT_RESPONSE,
         .kind = ABX__ENVD_FILE,

@@ -5,7 +5,7 @@
  * OPTIONS is an object with the members of abx_envd_client_options (baseUrl, codeUrl, connectTo, sandboxId, token,
  * trafficToken, version, defaultUser, form, octets, streamInput, pollWatch, proto). The calls run one behind the other with
  * one client. PARAMS are those of the operation and, for this program: "_input" text, "_inputBytes" so many bytes instead,
- * "_deadlineMs", "_cancelOn" the name of an event or channel, "_quiet" no chunks.
+ * "_deadlineMs", "_cancelOn" the name of an event or channel, "_cancelAfterMs", "_quiet" no chunks.
  * Output: a line of JSON for each event, chunk (base64) and end. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +107,13 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     r->failed = err != NULL;
 }
 
+static void on_cancel(uv_timer_t *timer)
+{
+    run *r = timer->data;
+    if (!r->ended)
+        abx_call_cancel(r->call);
+}
+
 static yyjson_doc *parse(const char *text)
 {
     yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
@@ -122,8 +129,8 @@ static yyjson_doc *cleaned(yyjson_doc *doc)
 {
     yyjson_mut_doc *d = yyjson_doc_mut_copy(doc, NULL);
     yyjson_mut_val *root = yyjson_mut_doc_get_root(d);
-    static const char *const own[] = {"_input", "_inputBytes", "_deadlineMs", "_cancelOn",
-                                      "_quiet"};
+    static const char *const own[] = {"_input",    "_inputBytes",    "_deadlineMs",
+                                      "_cancelOn", "_cancelAfterMs", "_quiet"};
     for (size_t i = 0; i < ABX_COUNT(own); i++)
         yyjson_mut_obj_remove_key(root, own[i]);
     yyjson_doc *out = yyjson_mut_doc_imut_copy(d, NULL);
@@ -160,8 +167,15 @@ static bool run_call(abx_envd_client *client, uv_loop_t *loop, const char *metho
     } else if (op->style == ABX_STYLE_BODY_IN) {
         feed(&r);
     }
+    int64_t after = abx_json_int(root, "_cancelAfterMs", 0);
+    uv_timer_t timer = {.data = &r};
+    uv_timer_init(loop, &timer);
+    if (after > 0)
+        uv_timer_start(&timer, on_cancel, (uint64_t)after, 0);
     while (!r.ended)
         uv_run(loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(loop, UV_RUN_NOWAIT);
     free(r.cancel_on);
     return !r.failed;
 }

@@ -8,6 +8,7 @@ import pytest
 import faults
 from envd_calls import call, calls
 from faults import END, EXITED, STARTED, Fault, FaultProxy, answer, envelope, page, redirect, stream
+from harness import wait_for
 from recorded import TOKEN, Envd
 
 pytestmark = pytest.mark.once
@@ -187,6 +188,67 @@ def test_nobody_listens(fake):
     assert r.code == NETWORK and "cannot reach" in r.text, r
 
 
+# --- once more -------------------------------------------------------------------------------------------
+
+BUSY = answer(503, {"message": "later"})
+LATER = answer(429, {"code": 429, "message": "slow down"}, headers=["Retry-After: 1"])
+
+
+def count(proxy, text):
+    return sum(text in r.split("\r\n")[0] for r in proxy.requests)
+
+
+@pytest.mark.parametrize("fault", [dict(answer=BUSY), dict(cut=0, end="reset")])
+def test_what_only_looks_is_asked_again(proxy, fault):
+    for (method, params), path in ((STAT, "/Stat"), (READ, "GET /files?")):
+        proxy.clear()
+        proxy.add(Fault(path, **fault, times=2))
+        assert call(to(proxy), method, params).result, fault
+        assert count(proxy, path) == 3
+        proxy.clear()
+        proxy.add(Fault(path, **fault))
+        assert call(to(proxy), method, params).error
+        assert count(proxy, path) == 3
+
+
+def test_what_does_something_is_not(proxy, envd):
+    for fault in (dict(answer=BUSY), dict(cut=0), dict(cut=0, end="reset")):
+        for method, params, path in (("process.start", ECHO, "/Start"), ("fs.make_dir", {"path": "once"}, "/MakeDir"),
+                                     ("fs.write", {"path": "once", "_input": "x"}, "POST /files?")):
+            proxy.clear()
+            proxy.add(Fault(path, **fault))
+            assert call(to(proxy), method, params).error
+            assert count(proxy, path) == 1
+    envd.run("rm -rf once")
+
+
+def test_words_that_end_it(fake):
+    for raw in (faults.gone(), faults.port_closed(), answer(404, {"code": "not_found", "message": "no"}),
+                answer(500, "broken"), answer(429, {"code": 429, "message": "no word of when"})):
+        fake.clear()
+        fake.add(Fault("/Stat", raw))
+        assert call(to(fake), *STAT).error
+        assert count(fake, "/Stat") == 1
+
+
+def test_who_is_told_to_come_back_does(proxy):
+    for method, params, path in ((*STAT, "/Stat"), (*START, "/Start")):
+        proxy.clear()
+        proxy.add(Fault(path, LATER, times=1))
+        assert call(to(proxy), method, params).result
+        assert count(proxy, path) == 2
+        proxy.clear()
+        proxy.add(Fault(path, LATER))
+        r = call(to(proxy), method, {**params, "_deadlineMs": 900})  # it would come too late
+        assert "slow down" in r.text and count(proxy, path) == 1, r
+
+
+def test_a_wait_ends_with_its_caller(fake):
+    fake.add(Fault("", answer(429, {}, headers=["Retry-After: 9"])))
+    r = call(to(fake), "fs.stat", {**STAT[1], "_cancelAfterMs": 200})
+    assert r.code == "E5002" and count(fake, "/Stat") == 1, r
+
+
 # --- files -----------------------------------------------------------------------------------------------
 
 
@@ -203,7 +265,8 @@ def test_an_upload_that_is_cut_leaves_the_old_file(proxy, envd):
         proxy.add(fault)
         r = call(to(proxy), "fs.write", params)
         assert r.error, r
-        assert envd.run('test "$(cat kept.txt)" = old && test "$(ls -A)" = kept.txt') == 0, (fault.match, fault.end)
+        assert envd.run('test "$(cat kept.txt)" = old') == 0, (fault.match, fault.end)
+        wait_for(lambda: envd.run('test "$(ls -A)" = kept.txt') == 0, "the end of what was begun")
     proxy.clear()
     assert call(to(proxy), "fs.write", params).result == {"path": "/home/user/kept.txt", "size": 5000000}
     assert envd.run('test $(stat -c %s kept.txt) = 5000000 && test "$(ls -A)" = kept.txt') == 0

@@ -423,7 +423,8 @@ static void a_cancelled_upload_leaves_nothing(void **state)
     open_version(&f, NULL);
     fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
     fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"))->hold = true;
-    fake_reply(&f, "200 OK", JSON, "{}");
+    for (int i = 0; i < 2; i++) /* it may have been under way: once more */
+        fake_reply(&f, "200 OK", JSON, "{}");
     fake_start(&f, &run, "fs.write", "{\"path\":\"/d/x\",\"whole\":true}");
     (void)abx_call_write(run.call, "hello", 5);
     abx_call_write_end(run.call);
@@ -549,6 +550,38 @@ static void what_stands_before_a_sandbox_is_understood(void **state)
     }
 }
 
+/* --- once ---------------------------------------------------------------------------------------------------- */
+static int on_alive(void *data)
+{
+    return 1;
+}
+
+/* A kept connection ends when a request has been sent on it: one that may have been done is not sent again. */
+static void a_start_is_never_sent_twice(void **state)
+{
+    fake f;
+    fake_run run;
+    fake_open_options(&f, &(abx_envd_client_options){.alive = on_alive});
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_say(&f, "", 0)->close = true;
+    fake_call(&f, &run, "process.list", "{}");
+    fake_run_clear(&run);
+    fake_call(&f, &run, "process.start", "{\"cmd\":[\"a\"]}");
+    assert_error(&run, "NETWORK", "");
+    assert_int_equal(f.request_count, 2);
+    fake_run_clear(&run);
+
+    fake_reply(&f, "200 OK", JSON, "{}"); /* what only looks is */
+    fake_say(&f, "", 0)->close = true;
+    fake_reply(&f, "200 OK", JSON, "{}");
+    fake_call(&f, &run, "process.list", "{}");
+    fake_run_clear(&run);
+    fake_call(&f, &run, "process.list", "{}");
+    assert_result(&run, "{\"processes\":[]}");
+    assert_int_equal(f.request_count, 5);
+    done(&f, &run);
+}
+
 /* --- time --------------------------------------------------------------------------------------------------------- */
 static void a_limit_that_nobody_keeps_is_kept_here(void **state)
 {
@@ -586,6 +619,7 @@ int main(void)
         cmocka_unit_test(changes_are_asked_for),
         cmocka_unit_test(watchers_that_fail),
         cmocka_unit_test(what_stands_before_a_sandbox_is_understood),
+        cmocka_unit_test(a_start_is_never_sent_twice),
         cmocka_unit_test(a_limit_that_nobody_keeps_is_kept_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,17 @@ static void on_detach_end(abx_session *s, const abx_error *err)
         abx_call_cancel(s->call);
 }
 
+static void send_signal(abx_session *s, const char *name);
+
+/* A sandbox that can only be asked to end or to kill gets the former for all that ask for an end. */
+static void on_signal_end(abx_session *s, const abx_error *err)
+{
+    if (!err || err->id != ABX_ERR_FEATURE_MISSING || s->softened || s->ended)
+        return;
+    s->softened = true;
+    send_signal(s, "TERM");
+}
+
 static void on_side_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
 {
     (void)result; /* err: the process may have ended meanwhile */
@@ -34,6 +45,8 @@ static void on_side_end(abx_call *c, yyjson_val *result, const abx_error *err, v
     s->side_calls--;
     if (abx_call_op(c)->id == ABX_OP_PROCESS_DETACH)
         on_detach_end(s, err);
+    if (abx_call_op(c)->id == ABX_OP_PROCESS_SIGNAL)
+        on_signal_end(s, err);
     if (abx_call_op(c)->id != ABX_OP_PTY_RESIZE)
         return;
     s->resizing = false;
@@ -48,6 +61,8 @@ static bool start_side(abx_session *s, abx_op_id op, yyjson_mut_doc *params)
     abx_error *err = NULL;
     abx_call *c = abx_cli_start(s->cli, op, params, &handlers, s, &err);
     if (!c) {
+        if (op == ABX_OP_PROCESS_SIGNAL)
+            on_signal_end(s, err);
         abx_error_free(err);
         return false;
     }

@@ -98,7 +98,9 @@ static int print_jobs(abx_cli *cli, yyjson_val *array, abx_error **err)
         if (abx_parse_rfc3339(abx_json_str(p, "startedAt", ""), &when) == 0)
             abx_format_relative(when, now, started);
         ABX_AUTO_FREE char *command = command_text(abx_json_get(p, "cmd"));
-        const char *kind = abx_json_bool(p, "background", false) ? "background" : "foreground";
+        const char *kind = !abx_json_get(p, "background")          ? ""
+                           : abx_json_bool(p, "background", false) ? "background"
+                                                                   : "foreground";
         const char *cells[] = {abx_json_str(p, "id", NULL), pid, state, started, kind, command};
         abx_table_add(&t, cells);
     }

@@ -116,6 +116,23 @@ void e2b_box_unref(e2b_box *box)
         free_box(box);
 }
 
+/* Who waits for a look at it is answered before the others are broken off. */
+static void break_off(e2b_box *box)
+{
+    if (box->looked_at)
+        box->break_wanted = true;
+    else if (box->data)
+        e2b_data_break(box);
+}
+
+void e2b_box_looked_at(e2b_box *box, bool begins)
+{
+    box->looked_at = begins;
+    if (!begins && box->break_wanted && box->data)
+        e2b_data_break(box);
+    box->break_wanted = false;
+}
+
 static void leave_table(e2b_box *box)
 {
     for (e2b_box **at = bucket(box->door, box->id); *at; at = &(*at)->next)
@@ -124,8 +141,7 @@ static void leave_table(e2b_box *box)
             box->door->box_count--;
             break;
         }
-    if (box->data)
-        e2b_data_break(box);
+    break_off(box);
     e2b_box_unref(box);
 }
 
@@ -150,8 +166,7 @@ void e2b_box_paused(e2b_box *box)
     if (box->state != E2B_RUNNING)
         return;
     box->state = E2B_PAUSED;
-    if (box->data)
-        e2b_data_break(box);
+    break_off(box);
 }
 
 static int64_t time_of(yyjson_val *object, const char *name, int64_t otherwise)

@@ -79,6 +79,8 @@ yyjson_mut_doc *e2b_notes_copy(const e2b_box *box, yyjson_mut_val **root);
 
 /* As e2b_box_forget, but the sandbox lives on: the door ends. boxes.c */
 void e2b_box_let_go(e2b_box *box);
+/* Around the callbacks of a look: what has to be broken off waits for the end. boxes.c */
+void e2b_box_looked_at(e2b_box *box, bool begins);
 /* Read token, environment and times from box->notes. */
 void e2b_box_read_notes(e2b_box *box);
 /* Find a box by its id at this door, at the provider too: cb once, now or later, with the box (borrowed), or NULL and

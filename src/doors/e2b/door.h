@@ -56,11 +56,12 @@ struct e2b_box {
     int64_t started_ms; /* wall clock: the current run began; 0: not known */
     int64_t ends_ms;    /* wall clock: end of its life; 0: not known; INT64_MAX: none */
     yyjson_doc *seen;   /* the provider's last sandbox object, or NULL */
-    struct e2b_data *data;       /* owned by data.h; NULL: not opened */
-    struct e2b_samples *samples; /* of metrics.c, or NULL */
-    bool ending;                 /* it is being killed: nobody is let in any more */
-    struct e2b_waiter *lookers;  /* who waits for the answer about it (look.c) */
-    struct e2b_waiter *resumers; /* who waits until it goes on (resume.c) */
+    struct e2b_data *data;        /* owned by data.h; NULL: not opened */
+    struct e2b_samples *samples;  /* of metrics.c, or NULL */
+    bool looked_at, break_wanted; /* of boxes.c */
+    bool ending;                  /* it is being killed: nobody is let in any more */
+    struct e2b_waiter *lookers;   /* who waits for the answer about it (look.c) */
+    struct e2b_waiter *resumers;  /* who waits until it goes on (resume.c) */
 };
 
 struct e2b_door {

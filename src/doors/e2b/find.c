@@ -29,7 +29,9 @@ static void on_listed(void *data, const abx_error *err)
 static void on_info(void *data, yyjson_val *result, const abx_error *err)
 {
     search *s = data;
-    if (result) {
+    if (result && strcmp(abx_json_str(result, "id", s->id), s->id) != 0) {
+        finish(s, NULL); /* the provider takes it for another one: its id is not this */
+    } else if (result) {
         e2b_box *box = e2b_door_box(s->door, s->id);
         e2b_box_see(box ? box : e2b_box_add(s->door, s->id, NULL), result);
         finish(s, NULL);

@@ -149,7 +149,7 @@ static size_t gather(e2b_door *door, const listing *l, e2b_box **out, size_t *ru
                 out[count++] = box;
                 *running += box->state == E2B_RUNNING;
             }
-    qsort(out, count, sizeof *out, by_start);
+    qsort(out, count, sizeof(e2b_box *), by_start);
     for (size_t i = 0; l->ascending && i < count / 2; i++) {
         e2b_box *other = out[i];
         out[i] = out[count - 1 - i];
@@ -182,7 +182,7 @@ static void on_listed(void *data, const abx_error *err)
         e2b_request_unref(r);
         return;
     }
-    ABX_AUTO_FREE e2b_box **boxes = abx_alloc_array(r->door->box_count + 1, sizeof *boxes);
+    ABX_AUTO_FREE e2b_box **boxes = abx_alloc_array(r->door->box_count + 1, sizeof(e2b_box *));
     size_t running = 0, count = gather(r->door, l, boxes, &running), from = 0, n = 0;
     while (l->page.has_after && from < count && !behind(l, boxes[from]))
         from++;

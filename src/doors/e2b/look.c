@@ -11,6 +11,7 @@ typedef struct e2b_waiter {
 static void on_info(void *data, yyjson_val *result, const abx_error *err)
 {
     e2b_box *box = data;
+    e2b_box_looked_at(box, true);
     if (result)
         e2b_box_see(box, result);
     else if (err->id == ABX_ERR_SANDBOX_NOT_FOUND)
@@ -22,6 +23,7 @@ static void on_info(void *data, yyjson_val *result, const abx_error *err)
             w->cb(w->data, box, unsaid);
         free(w);
     }
+    e2b_box_looked_at(box, false);
     e2b_box_unref(box);
 }
 

@@ -103,7 +103,7 @@ static void on_metrics(void *data, yyjson_val *result, const abx_error *err)
         sample one;
         read_sample(result, &one);
         keep(s, &one);
-    } else if (err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
+    } else if (err && err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
         e2b_box_suspect(t.box);
     }
     t.box->door->sampling--;

@@ -70,7 +70,7 @@ def test_a_sandbox_of_the_new_route_has_a_token_and_five_minutes(door, made):
     assert timedelta(seconds=290) < life < timedelta(seconds=310)
     assert detail["lifecycle"] == {"autoResume": False, "onTimeout": "kill"}
     for name in ("cpuCount", "memoryMB", "diskSizeMB"):
-        assert isinstance(detail[name], int)
+        assert isinstance(detail[name], int) and detail[name] > 0
 
 
 def test_the_old_route_gives_a_token_only_when_asked(door):

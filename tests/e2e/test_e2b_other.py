@@ -18,7 +18,7 @@ version = "0.1.0"
 kind = "exec"
 protocol = "epp/1"
 command = ["python3", "plugin.py"]
-features = ["list"]
+features = ["list", "logs", "network"]
 """
 
 PLUGIN = r"""
@@ -32,7 +32,7 @@ for line in sys.stdin:
     if "id" not in m: continue
     method, p, answer, error = m["method"], m.get("params", {}), {}, None
     if method == "initialize":
-        answer = {"protocol": "epp/1", "features": ["list"]}
+        answer = {"protocol": "epp/1", "features": ["list", "logs", "network"]}
     elif method == "sandbox.create":
         if p.get("template") == "broken":
             error = {"code": "E6002", "type": "BackendError", "message": "the machine room is on fire"}
@@ -50,6 +50,11 @@ for line in sys.stdin:
         error = {"code": "E3001", "type": "SandboxNotFoundError", "message": "no such sandbox"}
     elif method == "sandbox.info":
         answer = box(p["sandboxId"])
+    elif method == "sandbox.logs":
+        all = [{"timestamp": "2026-01-01T00:00:0%dZ" % n, "level": level, "message": "line %d" % n} for n, level in enumerate(("info", "error", "info"))]
+        answer = {"entries": [e for e in all if e["timestamp"] >= p.get("since", "")][:p.get("limit", 99)]}
+    elif method == "sandbox.set_network":
+        boxes[p["sandboxId"]]["network"] = p["network"]
     elif method == "sandbox.kill":
         del boxes[p["sandboxId"]]
     json.dump(boxes, open(FILE, "w"))
@@ -120,3 +125,29 @@ def test_failures_of_the_provider_have_e2bs_shape(odd, template, status, code, t
     assert is_refusal(answer, status, text) and answer.json["error_code"] == code
     assert (answer.headers["Should-Retry"] == "false") == (status != 429)
     assert odd("GET", "/v2/sandboxes", status=200).json == []
+
+
+def test_what_the_provider_noted_is_told_in_both_forms(odd):
+    where = odd.create()["sandboxID"]
+    logs = odd("GET", f"/sandboxes/{where}/logs?limit=2", status=200).json
+    assert [json.loads(one["line"])["message"] for one in logs["logs"]] == ["line 0", "line 1"]
+    assert logs["logEntries"][0] == {"timestamp": "2026-01-01T00:00:00Z", "level": "info", "message": "line 0", "fields": {}}
+    since = 1767225601000
+    later = odd("GET", f"/sandboxes/{where}/logs?start={since}", status=200).json["logEntries"]
+    assert [one["message"] for one in later] == ["line 1", "line 2"]
+    newest = odd("GET", f"/v2/sandboxes/{where}/logs?direction=backward&level=info", status=200).json["logs"]
+    assert [one["message"] for one in newest] == ["line 2", "line 0"]
+    found = odd("GET", f"/v2/sandboxes/{where}/logs?search=LINE%201", status=200).json["logs"]
+    assert [one["level"] for one in found] == ["error"]
+    odd("DELETE", f"/sandboxes/{where}", status=204)
+
+
+def test_a_network_is_changed_where_the_provider_can(odd):
+    where = odd.create()["sandboxID"]
+    for body, word in (({"allow_internet_access": False}, "none"), ({}, "internet"),
+                       ({"allowOut": ["1.1.1.1", "example.com"], "denyOut": ["0.0.0.0/0"]}, "allow:1.1.1.1,allow:example.com")):
+        odd("PUT", f"/sandboxes/{where}/network", body, status=204)
+        assert [box["network"] for box in json.loads(odd.boxes.read_text()).values()] == [word]
+    detail = odd("GET", f"/sandboxes/{where}", status=200).json
+    assert detail["network"] == {"allowOut": ["1.1.1.1", "example.com"], "denyOut": ["0.0.0.0/0"]}
+    odd("DELETE", f"/sandboxes/{where}", status=204)

@@ -101,6 +101,9 @@ void e2b_resume(e2b_box *box, int64_t timeout_s, bool cold, e2b_look_cb cb, void
 
 /* metrics.c: take a first sample, and go on with it; each 5 s; the end of a box. */
 void e2b_samples_watch(e2b_box *box);
+/* Before something is told for which a sample is needed: true, and cb comes when there is one; false: there is one, or there will
+ * be none. */
+bool e2b_samples_first(e2b_box *box, void (*cb)(void *data, const abx_error *err), void *data);
 void e2b_samples_tick(e2b_door *door);
 void e2b_samples_free(struct e2b_samples *s);
 /* Fill in what is 0 from the last sample; MiB. */

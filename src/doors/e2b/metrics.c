@@ -228,6 +228,15 @@ static void tell(e2b_request *r)
     take(r->box, on_taken, r);
 }
 
+bool e2b_samples_first(e2b_box *box, void (*cb)(void *data, const abx_error *err), void *data)
+{
+    const e2b_samples *s = samples_of(box);
+    if (s->count > 0 || s->unsupported || box->state != E2B_RUNNING)
+        return false;
+    take(box, cb, data);
+    return true;
+}
+
 void e2b_do_metrics(e2b_request *r)
 {
     e2b_with_box(r, false, tell);

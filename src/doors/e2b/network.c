@@ -137,13 +137,49 @@ bool e2b_network_read(e2b_request *r, yyjson_mut_doc *params, yyjson_mut_doc *no
     return true;
 }
 
-static void cannot_change(e2b_request *r)
+/* --- PUT /sandboxes/{id}/network: the whole way out anew ------------------------------------------------------------ */
+static void on_changed(void *data, yyjson_val *result, const abx_error *err)
 {
-    unsupported(r, "network");
+    e2b_request *r = data;
+    (void)result;
+    if (err) {
+        e2b_reply_error(r, err);
+        return;
+    }
+    yyjson_mut_val *root;
+    yyjson_mut_doc *notes = e2b_notes_copy(r->box, &root);
+    yyjson_val *old = abx_json_get(yyjson_doc_get_root(r->box->notes), "network"), *key, *value;
+    size_t i, n;
+    yyjson_mut_obj_remove_key(root, "network");
+    yyjson_mut_obj_remove_key(root, "internet");
+    abx_mut_val(notes, root, "internet", abx_json_get(r->body, "allow_internet_access"));
+    yyjson_mut_val *network = abx_mut_obj(notes, root, "network");
+    static const char *const kept[] = {"allowPublicTraffic", "maskRequestHost", "httpsPorts"};
+    for (size_t k = 0; k < ABX_COUNT(kept); k++)
+        abx_mut_val(notes, network, kept[k], abx_json_get(old, kept[k]));
+    yyjson_obj_foreach(r->body, i, n, key, value)
+    {
+        if (!yyjson_equals_str(key, "allow_internet_access"))
+            abx_mut_val(notes, network, yyjson_get_str(key), value);
+    }
+    e2b_box_note(r->box, notes);
+    e2b_reply(r, 204, NULL);
 }
 
-/* PUT /sandboxes/{id}/network */
+static void change(e2b_request *r)
+{
+    bool allowed = true;
+    ABX_AUTO_FREE char *word = NULL;
+    int given = e2b_body_bool(r, "allow_internet_access", &allowed);
+    if (given < 0 || !read_way_out(r, r->body, given && !allowed, &word))
+        return;
+    yyjson_mut_val *root;
+    yyjson_mut_doc *params = e2b_box_params(r->box, &root);
+    abx_mut_str(params, root, "network", word ? word : "internet");
+    e2b_request_ask(r, ABX_OP_SANDBOX_SET_NETWORK, params, on_changed);
+}
+
 void e2b_do_network(e2b_request *r)
 {
-    e2b_with_box(r, false, cannot_change);
+    e2b_with_box(r, false, change);
 }

@@ -10,10 +10,27 @@ void e2b_do_health(e2b_request *r)
     e2b_reply(r, 200, root);
 }
 
-static void info(e2b_request *r)
+static void tell(e2b_request *r)
 {
     ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
     e2b_reply(r, 200, e2b_view_detail(d, r->box));
+}
+
+static void on_sampled(void *data, const abx_error *err)
+{
+    (void)err;
+    tell(data);
+    e2b_request_unref(data);
+}
+
+/* Its sizes may be known by a sample only. */
+static void info(e2b_request *r)
+{
+    e2b_request_ref(r);
+    if (e2b_samples_first(r->box, on_sampled, r))
+        return;
+    tell(r);
+    e2b_request_unref(r);
 }
 
 void e2b_do_info(e2b_request *r)

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from harness import ABX, Abx, reap
+from harness import ABX, Abx, reap, wait_for
 from names_lab import Names
 from test_schema import check_object
 
@@ -32,6 +32,16 @@ def ask(host, method, path, body=None, **headers):
     return {"status": r.status, "body": json.loads(text) if text else None, "version": c.sock and 0 or r.version}
 for line in sys.stdin:
     print(json.dumps(ask(**json.loads(line))), flush=True)
+"""
+SERVICE = """
+import socket
+listener = socket.create_server(("127.0.0.1", 8000))
+while True:
+    peer, _ = listener.accept()
+    head = peer.recv(65536).decode().lower()
+    host = [line.partition(": ")[2] for line in head.split("\\r\\n") if line.startswith("host:")][0]
+    peer.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\n{"host": "%s"}' % host.encode())
+    peer.close()
 """
 NODE = """
 const answer = await fetch(`https://api.${process.env.E2B_DOMAIN}/v2/sandboxes`, {headers: {"X-API-Key": process.env.E2B_API_KEY}})
@@ -115,6 +125,21 @@ def test_both_planes_by_their_names(there):
         there, {"host": f"49983-{box}.{domain}", "method": "GET", "path": "/health"},
         {"host": f"api.{domain}", "method": "DELETE", "path": f"/sandboxes/{box}"})
     assert there_is["status"] != 502 and killed["status"] == 204
+
+
+def test_a_port_by_its_name(there):
+    """Its service speaks HTTP/1.0: the answer ends when the service hangs up."""
+    box = there.create()
+    there.ok("exec", "--detach", box, "--", "python3", "-c", SERVICE)
+    domain = there.ok("e2b", "status", "--json").json["domain"]
+    ask(there, {"host": f"api.{domain}", "method": "GET", "path": "/v2/sandboxes"})  # the door sees it
+
+    def answered():
+        (r,) = ask(there, {"host": f"8000-{box}.{domain}", "method": "GET", "path": "/"})
+        assert r["status"] in (200, 502), r
+        return r["status"] == 200 and r["body"]
+    assert wait_for(answered, "the service answers") == {"host": f"8000-{box}.{domain}"}
+    there.ok("kill", box)
 
 
 @pytest.mark.once

@@ -124,6 +124,22 @@ static void on_writable(abx_call *c, void *data)
         abx_exchange_resume(l->x);
 }
 
+/* The service sends no more, and ours is one request: its end ends the answer and the connection. */
+static void on_event(abx_call *c, const char *type, yyjson_val *event, void *data)
+{
+    (void)event;
+    e2b_link *l = data;
+    if (strcmp(type, "end") != 0 || !l->answered || !l->x)
+        return;
+    if (e2b_answer_eof(l->parser) < 0) {
+        abx_exchange_abort(l->x);
+        return;
+    }
+    if (l->upgrade)
+        abx_exchange_end(l->x);
+    abx_call_write_end(c);
+}
+
 static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
 {
     (void)c;
@@ -215,7 +231,7 @@ static char *mask_of(const e2b_box *box, int port)
 void e2b_port_handle(e2b_data *d, int port, abx_exchange *x)
 {
     static const abx_call_handlers on = {
-        .on_chunk = on_chunk, .on_writable = on_writable, .on_end = on_end};
+        .on_event = on_event, .on_chunk = on_chunk, .on_writable = on_writable, .on_end = on_end};
     size_t len = 0;
     ABX_AUTO_FREE char *host = mask_of(d->box, port);
     ABX_AUTO_FREE char *head = e2b_port_head(x, host, &len);

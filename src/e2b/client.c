@@ -74,6 +74,8 @@ int abx_envd_client_open(const abx_envd_client_options *o, abx_envd_client **out
     c->alive = o->alive;
     c->explain = o->explain;
     c->explain_data = o->explain_data;
+    c->look = o->look;
+    c->look_data = o->look_data;
     c->dial_data = o->dial_data;
     c->log = o->log;
     abx_http_options http = {.dial = o->dial,
@@ -103,7 +105,7 @@ static void fail_jobs(abx_envd_client *c, abx_error *why)
     while (c->jobs) {
         abx__envd_job *job = c->jobs;
         c->jobs = job->next;
-        abx__envd_job_fail(job, abx_error_copy(why));
+        abx__envd_job_end_with(job, abx_error_copy(why)); /* nobody is asked any more */
         job->client = NULL;
         job->at = NULL;
         job->next = NULL;
@@ -115,6 +117,16 @@ void abx_envd_client_gone(abx_envd_client *c)
 {
     fail_jobs(c, abx_error_new(ABX_ERR_SANDBOX_ENDED, "sandbox '%s' ended while the call ran",
                                c->sandbox_id));
+}
+
+void abx_envd_client_told(abx_envd_client *c, const abx_error *why)
+{
+    abx__envd_job *next;
+    c->looking = false;
+    for (abx__envd_job *job = c->jobs; job; job = next) {
+        next = job->next;
+        abx__envd_job_settle(job, why);
+    }
 }
 
 void abx_envd_client_close(abx_envd_client *c, void (*cb)(void *data), void *data)

@@ -62,6 +62,10 @@ typedef struct abx_envd_client_options {
     /* Say more about a call that failed: change *err. May be NULL. */
     void (*explain)(void *data, abx_op_id op, abx_error *err);
     void *explain_data;
+    /* A call is about to end because the sandbox seems to be gone (SANDBOX_ENDED, SANDBOX_NOT_FOUND): ask somebody who knows. He calls
+     * abx_envd_client_told once, later or never; the client's close takes the question back. NULL: it is gone. */
+    void (*look)(void *data, abx_envd_client *client);
+    void *look_data;
     const abx_log *log;
 } abx_envd_client_options;
 
@@ -69,6 +73,8 @@ int abx_envd_client_open(const abx_envd_client_options *options, abx_envd_client
                          abx_error **err);
 /* The sandbox is being ended by our own side: the calls that run end with SANDBOX_ENDED. */
 void abx_envd_client_gone(abx_envd_client *client);
+/* The answer to look: the calls that wait for it end with `why` (copied); NULL: with what they were about to. */
+void abx_envd_client_told(abx_envd_client *client, const abx_error *why);
 /* Cancel what runs, then cb(data) on the loop. cb may be NULL. */
 void abx_envd_client_close(abx_envd_client *client, void (*cb)(void *data), void *data);
 /* Run a process.*, fs.*, pty.* or code.* call. 0: the call will end; -1: *err, not started. */

@@ -51,6 +51,9 @@ struct abx_envd_client {
     void *dial_data;
     const abx_log *log;
     abx_http *http;
+    void (*look)(void *data, abx_envd_client *client);
+    void *look_data;
+    bool looking;
     abx__envd_job *jobs;
     bool closing;
     void (*close_cb)(void *data);
@@ -179,6 +182,7 @@ struct abx__envd_job {
     void *state;
     unsigned refs;
     bool ended, cancelled;
+    abx_error *doubtful;       /* the sandbox seems gone: the end waits until somebody has looked */
     abx__envd_exchange *main;  /* the request that matters */
     abx__envd_exchange *side;  /* one beside it: a kill, input */
     abx__envd_exchange *probe; /* the question whether the sandbox lives */
@@ -200,6 +204,9 @@ struct abx__envd_job {
 int abx__envd_job_run(abx_envd_client *c, abx_call *call, const abx__envd_op *op, abx_error **err);
 /* The end of the call, the first one counts; result and err are taken over. */
 void abx__envd_job_end(abx__envd_job *job, yyjson_mut_doc *result);
+/* Somebody has looked after the sandbox: a job whose end waits for that ends with `why`, or as it was about to. */
+void abx__envd_job_settle(abx__envd_job *job, const abx_error *why);
+void abx__envd_job_end_with(abx__envd_job *job, abx_error *err); /* at once, whatever it is */
 void abx__envd_job_fail(abx__envd_job *job, abx_error *err);
 /* The call is cancelled: stop what runs, fail. */
 void abx__envd_job_stop(abx__envd_job *job);

@@ -16,6 +16,7 @@ static void job_free(abx__envd_job *job)
     abx__envd_stream_free(job);
     for (size_t i = 0; i < ABX_COUNT(job->broken); i++)
         abx_error_free(job->broken[i].by);
+    abx_error_free(job->doubtful);
     free(job->state);
     free(job);
 }
@@ -54,7 +55,7 @@ void abx__envd_job_end(abx__envd_job *job, yyjson_mut_doc *result)
     abx_call_end(job->call, result);
 }
 
-void abx__envd_job_fail(abx__envd_job *job, abx_error *err)
+void abx__envd_job_end_with(abx__envd_job *job, abx_error *err)
 {
     if (job->ended) {
         abx_error_free(err);
@@ -66,6 +67,43 @@ void abx__envd_job_fail(abx__envd_job *job, abx_error *err)
         job->client->explain(job->client->explain_data, abx_call_op(job->call)->id, err);
     finish(job);
     abx_call_fail(job->call, err);
+}
+
+static bool seems_gone(const abx_error *err)
+{
+    return err->id == ABX_ERR_SANDBOX_ENDED || err->id == ABX_ERR_SANDBOX_NOT_FOUND;
+}
+
+/* Ask before it is said that the sandbox is gone. True: the end comes later. */
+static bool put_off(abx__envd_job *job, abx_error *err)
+{
+    abx_envd_client *c = job->client;
+    if (!c->look || c->closing || job->cancelled || !seems_gone(err))
+        return false;
+    abx_error_free(job->doubtful);
+    job->doubtful = err;
+    if (!c->looking) {
+        c->looking = true;
+        c->look(c->look_data, c);
+    }
+    return true;
+}
+
+void abx__envd_job_settle(abx__envd_job *job, const abx_error *why)
+{
+    abx_error *err = ABX_TAKE(job->doubtful);
+    if (err && why) {
+        abx_error_free(err);
+        err = abx_error_copy(why);
+    }
+    if (err)
+        abx__envd_job_end_with(job, err);
+}
+
+void abx__envd_job_fail(abx__envd_job *job, abx_error *err)
+{
+    if (job->ended || !put_off(job, err))
+        abx__envd_job_end_with(job, err);
 }
 
 void abx__envd_job_stop(abx__envd_job *job)

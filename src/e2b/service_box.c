@@ -62,6 +62,7 @@ static void on_client_closed(void *data)
 static void close_client(abx__svc_box *box, bool gone)
 {
     abx_envd_client *client = ABX_TAKE(box->client);
+    abx__ctl_cancel(ABX_TAKE(box->look));
     if (!client)
         return;
     if (gone)
@@ -77,9 +78,7 @@ abx__svc_box *abx__svc_box_learn(abx_e2b_service *s, yyjson_val *sandbox)
     changed |= take(&box->traffic_token, sandbox, "trafficAccessToken");
     changed |= take(&box->domain, sandbox, "domain");
     changed |= take(&box->version, sandbox, "envdVersion");
-    const char *state = abx_json_str(sandbox, "state", "running");
-    bool wakes = abx_json_bool(abx_json_get(sandbox, "lifecycle"), "autoResume", false);
-    box->paused = !wakes && (strcmp(state, "paused") == 0 || strcmp(state, "pausing") == 0);
+    box->paused = abx__svc_is_paused(sandbox);
     yyjson_val *network = abx_json_get(sandbox, "network");
     if (network)
         box->closed = !abx_json_bool(network, "allowPublicTraffic", true);
@@ -166,6 +165,58 @@ char *abx__svc_port_url(const abx_e2b_service *s, const char *id, const char *do
     return abx_strndup(abx_buf_cstr(&out), out.len);
 }
 
+/* --- is it gone? ------------------------------------------------------------------------------------------------ */
+static int fail_paused(const abx__svc_box *box, abx_error **err)
+{
+    abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is paused", box->id);
+    return abx_hint(err, "'abx resume %s' lets it go on", box->id);
+}
+
+/* What a call that broke ends with: gone, paused, or out of reach while it lives. */
+static void on_looked(void *data, const abx__ctl_answer *answer, abx_error *failure)
+{
+    abx__svc_box *box = data;
+    ABX_AUTO_ERROR err = failure;
+    box->look = NULL;
+    if (err && err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
+        abx_envd_client_told(box->client, NULL);
+        abx__svc_box_forget(box, true);
+        return;
+    }
+    if (!err && abx__svc_check_sandbox("GET /sandboxes/ID", answer->root, NULL) == 0)
+        box->paused = abx__svc_is_paused(answer->root);
+    if (!err && box->paused)
+        (void)fail_paused(box, &err);
+    else if (!err)
+        err = abx_error_new(ABX_ERR_NETWORK, "sandbox '%s' lives, but the connection to it broke",
+                            box->id);
+    abx_envd_client_told(box->client, err);
+}
+
+static void ask_for(abx__svc_box *box, abx__ctl **question, abx__ctl_done done)
+{
+    abx_e2b_service *s = box->service;
+    const char *method = "GET";
+    ABX_AUTO_FREE char *path =
+        abx__svc_route(s, ABX_OP_SANDBOX_INFO, "/sandboxes/{id}", box->id, &method);
+    abx__ctl_request r = {.method = method,
+                          .path = path,
+                          .repeat = true,
+                          .about = ABX__ABOUT_SANDBOX,
+                          .subject = box->id,
+                          .deadline = ABX_FOREVER,
+                          .timeout_ms = abx__svc_timeout(s, false)};
+    *question = abx__ctl_start(s, &r, done, box);
+}
+
+static void on_look(void *data, abx_envd_client *client)
+{
+    abx__svc_box *box = data;
+    (void)client;
+    if (!box->look)
+        ask_for(box, &box->look, on_looked);
+}
+
 /* --- calls ------------------------------------------------------------------------------------------------------ */
 static int open_client(abx__svc_box *box, abx_error **err)
 {
@@ -187,14 +238,10 @@ static int open_client(abx__svc_box *box, abx_error **err)
                                  .codec = d->json_only ? ABX_E2B_JSON : ABX_E2B_PROTO,
                                  .explain = s->explain,
                                  .explain_data = s->explain_data,
+                                 .look = on_look,
+                                 .look_data = box,
                                  .log = s->log};
     return abx_envd_client_open(&o, &box->client, err);
-}
-
-static int fail_paused(const abx__svc_box *box, abx_error **err)
-{
-    abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is paused", box->id);
-    return abx_hint(err, "'abx resume %s' lets it go on", box->id);
 }
 
 /* The box is known: give the call to its client. */
@@ -243,22 +290,6 @@ static void on_told(void *data, const abx__ctl_answer *answer, abx_error *failur
     }
 }
 
-static void ask(abx__svc_box *box)
-{
-    abx_e2b_service *s = box->service;
-    const char *method = "GET";
-    ABX_AUTO_FREE char *path =
-        abx__svc_route(s, ABX_OP_SANDBOX_INFO, "/sandboxes/{id}", box->id, &method);
-    abx__ctl_request r = {.method = method,
-                          .path = path,
-                          .repeat = true,
-                          .about = ABX__ABOUT_SANDBOX,
-                          .subject = box->id,
-                          .deadline = ABX_FOREVER,
-                          .timeout_ms = abx__svc_timeout(s, false)};
-    box->question = abx__ctl_start(s, &r, on_told, box);
-}
-
 static void on_gone(abx_call *c, void *data)
 {
     (void)c;
@@ -278,6 +309,6 @@ int abx__svc_box_start(abx_e2b_service *s, abx_call *call, abx_error **err)
     *at = w;
     abx_call_hold(call, on_gone, w);
     if (!box->question)
-        ask(box);
+        ask_for(box, &box->question, on_told);
     return 0;
 }

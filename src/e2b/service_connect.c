@@ -93,8 +93,8 @@ static void on_connected(abx__svc_job *job, const abx__ctl_answer *answer)
         abx__svc_job_fail(job, ABX_TAKE(err));
         return;
     }
-    abx__svc_box *box = abx__svc_box_learn(job->service, answer->root);
-    if (box->token || abx_json_get(answer->root, "state"))
+    abx__svc_box_learn(job->service, answer->root);
+    if (job->reached || abx_json_get(answer->root, "endAt"))
         tell(job, answer->root);
     else
         ask_state(job, 0);

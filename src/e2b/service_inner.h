@@ -47,6 +47,7 @@ struct abx__svc_box {
     bool paused;
     abx_envd_client *client;
     abx__ctl *question;
+    abx__ctl *look; /* whether it is gone */
     struct abx__svc_waiter *waiters;
 };
 
@@ -113,6 +114,8 @@ char *abx__svc_route(const abx_e2b_service *s, abx_op_id op, const char *otherwi
 /* --- sandbox objects (service_object.c) -------------------------------------------------------------------- */
 /* Does an object of the service tell of a sandbox: its id can be used. 0; -1 and *err, which names route and field. */
 int abx__svc_check_sandbox(const char *route, yyjson_val *v, abx_error **err);
+/* Is a sandbox that an answer tells of paused, and stays so whoever calls? */
+bool abx__svc_is_paused(yyjson_val *sandbox);
 /* Put what the service tells into an object of ours. */
 void abx__svc_put_sandbox(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *v);
 /* Labels as the service keeps them: the user's, and the two that we need. */

@@ -71,6 +71,13 @@ static void put_limits(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *v)
         abx_mut_put(d, root, "limits", limits);
 }
 
+bool abx__svc_is_paused(yyjson_val *v)
+{
+    const char *state = abx_json_str(v, "state", "running");
+    bool wakes = abx_json_bool(abx_json_get(v, "lifecycle"), "autoResume", false);
+    return !wakes && (strcmp(state, "paused") == 0 || strcmp(state, "pausing") == 0);
+}
+
 void abx__svc_put_sandbox(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *v)
 {
     yyjson_val *metadata = abx_json_get(v, "metadata");
@@ -87,7 +94,9 @@ void abx__svc_put_sandbox(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *v
     if (alias && *alias)
         abx_mut_str(d, root, "templateId", template_id);
     put_time(d, root, "createdAt", abx_json_str(v, "startedAt", NULL));
-    put_time(d, root, "expiresAt", abx_json_str(v, "endAt", NULL));
+    /* the end of a paused one is the time of its pause */
+    put_time(d, root, abx_str_eq(state, "paused") ? "pausedAt" : "expiresAt",
+             abx_json_str(v, "endAt", NULL));
     abx_mut_str(d, root, "onTimeout",
                 abx_json_str(abx_json_get(v, "lifecycle"), "onTimeout", NULL));
     if (yyjson_is_obj(metadata))

@@ -116,8 +116,9 @@ static void on_paused(abx__svc_job *job, const abx__ctl_answer *answer, abx_erro
         return;
     }
     abx_error_free(err);
-    /* what it is like when it goes on is asked for then */
-    abx__svc_box_forget(abx__svc_box_find(job->service, job->sandbox), false);
+    abx__svc_box *box = abx__svc_box_find(job->service, job->sandbox);
+    if (box)
+        box->paused = true; /* what runs in it is not cut from here: it may go on later */
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_bool(d, root, "paused", !was || answer->again);

@@ -183,11 +183,13 @@ static void connect_order(void **state)
     svc_open(&s, &abx_e2b_plain);
     svc_say(&s, "POST /v2/sandboxes/i1/connect", 404, "nothing here");
     svc_say(&s, "POST /sandboxes/i1/connect", 200, MADE);
+    svc_say(&s, "GET /sandboxes/i1", 200, INFO);
     svc_gives(&s, "sandbox.connect", SB, NULL);
     assert_string_equal(s.requests[1].body, "{\"timeout\":300}");
     svc_say(&s, "POST /sandboxes/i1/connect", 201, MADE);
+    svc_say(&s, "GET /sandboxes/i1", 200, INFO);
     svc_gives(&s, "sandbox.connect", "{\"sandboxId\":\"i1\",\"timeoutMs\":5000}", NULL);
-    assert_string_equal(s.requests[2].body, "{\"timeout\":5}");
+    assert_string_equal(s.requests[3].body, "{\"timeout\":5}");
     svc_close(&s);
     svc_open(&s, &abx_e2b_plain);
     svc_say(&s, "POST /v2/sandboxes/i1/connect", 401, "");
@@ -216,6 +218,7 @@ static void connect_by_resume(void **state)
     svc_say(&s, "POST /sandboxes/i1/connect", 400,
             "{\"code\":400,\"message\":\"Failed to resume sandbox: not resumable, pausing\"}");
     svc_say(&s, "POST /sandboxes/i1/connect", 201, MADE);
+    svc_say(&s, "GET /sandboxes/i1", 200, INFO);
     svc_gives(&s, "sandbox.connect", SB, NULL);
     svc_close(&s);
 }
@@ -462,6 +465,52 @@ static void a_call_that_waits_is_cancelled(void **state)
     svc_run_clear(&run);
 }
 
+/* A broken connection: the service says what became of the sandbox. */
+static void what_became_of_it(void **state)
+{
+    static const char *const paused = "{\"sandboxID\":\"i1\",\"state\":\"paused\"}";
+    static const struct {
+        int status;
+        const char *body, *id, *text;
+    } rows[] = {{200, "{\"sandboxID\":\"i1\",\"state\":\"paused\"}", "CONFLICT", "is paused"},
+                {200, MADE, "NETWORK", "lives, but the connection to it broke"},
+                {404, GONE, "SANDBOX_NOT_FOUND", "not found"},
+                {401, "{\"code\":401,\"message\":\"bad key\"}", "API_KEY", "bad key"}};
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        svc s;
+        svc_open(&s, &by_path);
+        svc_say(&s, "GET /sandboxes/i1", 200, MADE);
+        svc_say(&s, "POST /sb/i1/49983/filesystem.Filesystem/MakeDir", 502,
+                "{\"sandboxId\":\"i1\",\"message\":\"The sandbox was not found\",\"code\":502}");
+        svc_say(&s, "GET /sandboxes/i1", rows[i].status, rows[i].body);
+        svc_fails(&s, "fs.make_dir", "{\"sandboxId\":\"i1\",\"path\":\"/a\"}", rows[i].id,
+                  rows[i].text);
+        if (i == 0) { /* and it is asked before the next call */
+            svc_say(&s, "GET /sandboxes/i1", 200, paused);
+            svc_fails(&s, "fs.make_dir", "{\"sandboxId\":\"i1\",\"path\":\"/a\"}", "CONFLICT",
+                      "is paused");
+        }
+        svc_close(&s);
+    }
+}
+
+/* It is closed while it is asked. */
+static void closed_while_it_looks(void **state)
+{
+    svc s;
+    svc_run run;
+    svc_open(&s, &by_path);
+    svc_say(&s, "GET /sandboxes/i1", 200, MADE);
+    svc_say(&s, "POST /sb/i1/49983/filesystem.Filesystem/MakeDir", 502,
+            "{\"sandboxId\":\"i1\",\"message\":\"The sandbox was not found\",\"code\":502}");
+    svc_say(&s, "GET /sandboxes/i1", 200, MADE)->hold = true;
+    svc_start(&s, &run, "fs.make_dir", "{\"sandboxId\":\"i1\",\"path\":\"/a\"}");
+    svc_until(&s, is_held, &s);
+    svc_close(&s);
+    assert_string_equal(abx_err_row_of(run.err->id)->name, "CANCELLED");
+    svc_run_clear(&run);
+}
+
 /* --- ports, network, metrics, logs --------------------------------------------------------------------------------- */
 #define HOST "{\"sandboxId\":\"i1\",\"port\":8000}"
 
@@ -703,6 +752,8 @@ int main(void)
         cmocka_unit_test(calls_wait_until_their_sandbox_is_known),
         cmocka_unit_test(a_paused_sandbox_says_so),
         cmocka_unit_test(a_call_that_waits_is_cancelled),
+        cmocka_unit_test(what_became_of_it),
+        cmocka_unit_test(closed_while_it_looks),
         cmocka_unit_test(addresses_of_ports),
         cmocka_unit_test(a_traffic_token_is_got_again),
         cmocka_unit_test(network_metrics_logs),

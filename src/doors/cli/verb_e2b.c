@@ -172,7 +172,8 @@ static int print_variables(abx_cli *cli, const abx_served *s, abx_error **err)
     ABX_AUTO_BUF text = ABX_BUF(64 * 1024);
     yyjson_mut_obj_foreach(root, i, n, key, value)
     {
-        if (add_export(&text, yyjson_mut_get_str(key), yyjson_mut_get_str(value)) < 0)
+        const char *name = yyjson_mut_get_str(key), *shown = yyjson_mut_get_str(value);
+        if (name && shown && add_export(&text, name, shown) < 0)
             return abx_fail(err, ABX_ERR_TOO_LARGE, "the variables are too long");
     }
     return abx_print_buf(cli, &text, err);

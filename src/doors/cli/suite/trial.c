@@ -111,7 +111,9 @@ const char *abx_trial_lacks(const abx_trial_place *place, const abx_suite_case *
     yyjson_arr_foreach(yyjson_obj_get(item->data, "needs"), i, n, need)
     {
         const char *name = yyjson_get_str(need);
-        if (!abx_trial_has(place, name) && !has_part(place, name)) /* which part: its steps tell */
+        /* which part: its steps tell. That ended processes are kept goes with the whole of its feature */
+        bool whole = strcmp(name, abx_feature_name(ABX_FEATURE_PROCESS_REPLAY)) == 0;
+        if (!abx_trial_has(place, name) && (whole || !has_part(place, name)))
             return name;
     }
     return lacking_op(place, yyjson_obj_get(item->data, "steps"));

@@ -14,6 +14,9 @@ struct abx__ctl {
     abx_e2b_service *service;
     abx__ctl *next, **at;
     char *method, *path, *subject;
+    char *url; /* or NULL */
+    char *headers[4];
+    size_t header_count;
     abx_buf body;
     bool repeat, has_body, finished, stop_repeats;
     abx__about about;
@@ -51,6 +54,9 @@ static void on_timer_closed(uv_handle_t *h)
     free(c->method);
     free(c->path);
     free(c->subject);
+    free(c->url);
+    for (size_t i = 0; i < c->header_count; i++)
+        free(c->headers[i]);
     abx_buf_clear(&c->body);
     free(c);
     abx__svc_drop(s);
@@ -274,10 +280,13 @@ static int start_transfer(abx__ctl *c, abx_error **err)
         if (abx_http_open(s->loop, &own, &s->http, err) < 0)
             return -1;
     }
-    ABX_AUTO_FREE char *url = abx_format("%s%s", s->api_url, c->path);
-    const char *headers[4] = {"Accept: application/json", "Accept-Encoding: identity"};
+    ABX_AUTO_FREE char *url = c->url ? abx_strdup(c->url) : abx_format("%s%s", s->api_url, c->path);
+    const char *headers[4 + ABX_COUNT(c->headers)] = {"Accept: application/json",
+                                                      "Accept-Encoding: identity"};
     size_t count = 2;
-    if (s->auth)
+    for (size_t i = 0; i < c->header_count; i++)
+        headers[count++] = c->headers[i];
+    if (s->auth && !c->url)
         headers[count++] = s->auth;
     if (c->has_body)
         headers[count++] = "Content-Type: application/json";
@@ -309,6 +318,9 @@ abx__ctl *abx__ctl_start(abx_e2b_service *s, const abx__ctl_request *r, abx__ctl
     c->method = abx_strdup(r->method);
     c->path = abx_strdup(r->path);
     c->subject = abx_strdup(r->subject);
+    c->url = abx_strdup(r->url);
+    for (const char *const *h = r->headers; h && *h && c->header_count < ABX_COUNT(c->headers); h++)
+        c->headers[c->header_count++] = abx_strdup(*h);
     c->repeat = r->repeat;
     c->about = r->about;
     c->deadline = r->deadline;

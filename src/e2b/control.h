@@ -29,8 +29,12 @@ typedef enum abx__about {
 
 typedef struct abx__ctl_request {
     const char *method, *path; /* "POST", "/v2/sandboxes"; with query */
-    yyjson_mut_doc *body;      /* borrowed during the call; NULL: none */
-    bool repeat;               /* has one effect, however often it is sent */
+    /* Another address than the control plane's, to which no key goes, with headers of its own (NULL at the end); path only names it in
+     * messages. NULL: the control plane. */
+    const char *url;
+    const char *const *headers;
+    yyjson_mut_doc *body; /* borrowed during the call; NULL: none */
+    bool repeat;          /* has one effect, however often it is sent */
     abx__about about;
     const char *subject; /* the sandbox, template or snapshot, for messages; or NULL */
     uint64_t deadline;   /* abx_now_mono_ms, or ABX_FOREVER */

@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "e2b/service_inner.h"
 
-#define READY_EVERY_MS 1000
-
 int64_t abx__svc_seconds(int64_t ms)
 {
     return ms / 1000 + (ms % 1000 != 0);
@@ -163,20 +161,22 @@ static void on_unwanted_killed(abx__svc_job *job, const abx__ctl_answer *answer,
         abx_logf(job->service->log, ABX_LOG_WARN, "%s: a sandbox that was not wanted: %s",
                  job->service->provider, err->message);
     abx_error_free(err);
-    abx__svc_job_fail(job, abx_error_new(ABX_ERR_CANCELLED, "the call was cancelled"));
+    abx__svc_job_fail(job, ABX_TAKE(job->why));
 }
 
-static void kill_unwanted(abx__svc_job *job, const char *id)
+void abx__svc_kill_unwanted(abx__svc_job *job, abx_error *why)
 {
     const char *method = "DELETE";
-    char *path = abx__svc_route(job->service, ABX_OP_SANDBOX_KILL, "/sandboxes/{id}", id, &method);
-    abx__svc_box_forget(abx__svc_box_find(job->service, id), false);
+    char *path =
+        abx__svc_route(job->service, ABX_OP_SANDBOX_KILL, "/sandboxes/{id}", job->sandbox, &method);
+    abx__svc_box_forget(abx__svc_box_find(job->service, job->sandbox), false);
+    job->why = why;
     job->deadline = ABX_FOREVER;
     abx__svc_send send = {.method = method,
                           .path = path,
                           .repeat = true,
                           .about = ABX__ABOUT_SANDBOX,
-                          .subject = id,
+                          .subject = job->sandbox,
                           .then = on_unwanted_killed};
     abx__svc_job_send(job, &send);
 }
@@ -190,21 +190,26 @@ static void on_cancel(abx__svc_job *job)
 static void on_made(abx__svc_job *job, const abx__ctl_answer *answer)
 {
     ABX_AUTO_ERROR err = NULL;
-    if (abx__svc_check_sandbox(job->route, answer->root, &err) < 0) {
+    yyjson_val *made = answer ? answer->root : NULL;
+    if (abx__svc_check_sandbox(job->route, made, &err) < 0) {
         abx__svc_job_fail(job, ABX_TAKE(err));
         return;
     }
-    abx__svc_box *box = abx__svc_box_learn(job->service, answer->root);
+    abx__svc_box *box = abx__svc_box_learn(job->service, made);
+    free(job->sandbox);
+    job->sandbox = abx_strdup(box->id);
     if (job->unwanted || (job->call && abx_call_is_cancelled(job->call))) {
-        ABX_AUTO_FREE char *id = abx_strdup(box->id);
-        kill_unwanted(job, id);
+        abx__svc_kill_unwanted(job, abx_error_new(ABX_ERR_CANCELLED, "the call was cancelled"));
         return;
     }
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
-    abx__svc_put_sandbox(d, root, answer->root);
+    abx__svc_put_sandbox(d, root, made);
     put_missing(job, d, root);
-    abx__svc_job_end(job, d);
+    if (job->service->dialect->ready_late && !job->service->dialect->connect_to)
+        abx__svc_wait_ready(job, d);
+    else
+        abx__svc_job_end(job, d);
 }
 
 static void send_create(abx__svc_job *job);

@@ -79,6 +79,8 @@ struct abx__svc_job {
     uint64_t deadline;
     /* for those who need them */
     yyjson_doc *body;
+    abx_error *why; /* told once what is not wanted is gone; or NULL */
+    uint64_t ready_until, silent_until;
     unsigned step;
     bool repeated, unwanted;
     yyjson_mut_doc *result;
@@ -92,7 +94,9 @@ abx__svc_job *abx__svc_job_new(abx_e2b_service *s, abx_call *call);
 /* Send a request; one at a time. METHOD and PATH (path is a format; texts in it must be escaped). */
 typedef struct abx__svc_send {
     const char *method;
-    char *path; /* taken over */
+    char *path;      /* taken over */
+    const char *url; /* as in abx__ctl_request */
+    const char *const *headers;
     yyjson_mut_doc *body;
     bool repeat, makes;
     abx__about about;
@@ -104,6 +108,10 @@ void abx__svc_job_send(abx__svc_job *job, const abx__svc_send *send);
 void abx__svc_job_end(abx__svc_job *job, yyjson_mut_doc *result); /* taken over */
 void abx__svc_job_fail(abx__svc_job *job, abx_error *err);        /* taken over */
 void abx__svc_jobs_close(abx_e2b_service *s);
+/* End the sandbox job->sandbox, which was made and is not wanted, then fail the job with `why` (taken over). */
+void abx__svc_kill_unwanted(abx__svc_job *job, abx_error *why);
+/* End the job with `result` (taken over) once envd of the new sandbox answers (service_ready.c). */
+void abx__svc_wait_ready(abx__svc_job *job, yyjson_mut_doc *result);
 /* A text as a part of a path or a query. Owned. */
 char *abx__svc_escape(const char *text);
 /* The path of an operation for a sandbox or another {id} (or NULL): the dialect's own route, else `otherwise`. *method is set when

@@ -15,6 +15,7 @@ static void job_free(abx__svc_job *job)
     free(job->route_text);
     yyjson_doc_free(job->body);
     yyjson_mut_doc_free(job->result);
+    abx_error_free(job->why);
     free(job);
 }
 
@@ -116,6 +117,8 @@ void abx__svc_job_send(abx__svc_job *job, const abx__svc_send *send)
     ABX_AUTO_FREE char *path = send->path;
     abx__ctl_request r = {.method = send->method,
                           .path = path,
+                          .url = send->url,
+                          .headers = send->headers,
                           .body = send->body,
                           .repeat = send->repeat,
                           .about = send->about,

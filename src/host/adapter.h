@@ -41,13 +41,18 @@ typedef struct abx_provider {
     bool flow; /* a slow reader of one call holds up no other one */
 } abx_provider;
 
+#define ABX_KEY_LABEL "abx-key"
+
 typedef struct abx_adapter {
     const char *kind; /* "builtin", "rest", "exec", "node" */
     /* The ids that this adapter serves without a manifest (builtin), NULL at the end; or NULL. */
     const char *const *builtin_ids;
     const char *title;    /* builtin: its name for people */
     unsigned common_keys; /* builtin: which common keys it is given, 1u << ABX_CORE_… each */
-    bool ties;            /* a sandbox that is made with `tied` ends with this process by itself */
+    /* A new sandbox bears the ledger's key as the label ABX_KEY_LABEL, and a list with that label as its filter holds such ones only: those
+     * whose maker died before it heard their id are found by it. */
+    bool labels;
+    bool ties; /* a sandbox that is made with `tied` ends with this process by itself */
     /* builtin: what it can do as far as that is known before it is opened; owned by the caller. NULL: it must be opened. */
     yyjson_doc *(*declared)(void);
     /* The address that it would speak to with these options and addresses (it is given no secrets), owned; NULL: they tell none. May be

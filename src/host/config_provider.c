@@ -192,6 +192,18 @@ static int put_flags(abx_config *c, yyjson_mut_doc *d, yyjson_mut_val *object, c
     return 0;
 }
 
+/* Values that are tried before they are stored. */
+static void put_trials(abx_config *c, yyjson_mut_doc *d, yyjson_mut_val *object,
+                       const char *provider)
+{
+    ABX_AUTO_FREE char *prefix = abx_format("providers.%s.", provider);
+    for (size_t i = 0; i < c->flags.count; i++) {
+        const abx_config_value *v = &c->flags.items[i];
+        if (abx_has_prefix(v->key, prefix) && !abx_str_eq(v->row->provider, ""))
+            put_typed(d, object, v->key + strlen(prefix), v->text, v->type, v->row->type);
+    }
+}
+
 yyjson_doc *abx_config_provider_options(abx_config *c, const char *provider, abx_error **err)
 {
     yyjson_mut_val *root;
@@ -200,5 +212,6 @@ yyjson_doc *abx_config_provider_options(abx_config *c, const char *provider, abx
     put_files(c, d, root, provider);
     if (put_flags(c, d, root, provider, err) < 0)
         return NULL;
+    put_trials(c, d, root, provider);
     return abx_json_freeze(d);
 }

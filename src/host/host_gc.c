@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "host/emulate.h"
 #include "host/host_private.h"
 #include "ops/call_host.h"
 
@@ -14,6 +15,7 @@
 
 typedef struct suspect {
     char *key;
+    char *id;      /* or NULL: its maker did not hear it */
     bool complete; /* its maker told the id: only ask whether it lives */
 } suspect;
 
@@ -22,17 +24,33 @@ typedef struct sweep {
     abx_call *call; /* NULL once it is gone */
     char *provider;
     bool dry;
+    bool labels; /* see abx_adapter */
+    bool upkeep; /* the backend has something to clear, too */
+    char **ids;  /* of the present suspect, found by its label; NULL at the end, or NULL */
+    size_t id_next;
+    bool left; /* one of them could not be ended: the entry stays */
     suspect *suspects;
     size_t count, next;
     yyjson_mut_doc *found; /* {"removed":[…]} of ours */
     yyjson_mut_val *removed;
 } sweep;
 
+static void free_ids(sweep *s)
+{
+    for (char **id = s->ids; id && *id; id++)
+        free(*id);
+    free(ABX_TAKE(s->ids));
+    s->id_next = 0;
+}
+
 static void free_sweep(sweep *s)
 {
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < s->count; i++) {
         free(s->suspects[i].key);
+        free(s->suspects[i].id);
+    }
     free(s->suspects);
+    free_ids(s);
     free(s->provider);
     yyjson_mut_doc_free(s->found);
     free(s);
@@ -112,23 +130,114 @@ static void on_answer(void *data, yyjson_val *result, const abx_error *err)
     step(s);
 }
 
-static void step(sweep *s)
+/* --- sandboxes that have no id of ours: found by their label -------------------------------------------------- */
+static void next_labelled(sweep *s);
+
+static void on_labelled_killed(void *data, yyjson_val *result, const abx_error *err)
 {
-    if (s->next < s->count) {
-        const suspect *one = &s->suspects[s->next];
-        yyjson_mut_val *root;
-        yyjson_mut_doc *params = abx_mut_new(&root);
-        abx_mut_str(params, root, "sandboxId", one->key);
-        bool only_ask = one->complete || s->dry;
-        abx__host_ask(s->host, s->provider, only_ask ? ABX_OP_SANDBOX_INFO : ABX_OP_SANDBOX_KILL,
-                      params, on_answer, s);
+    (void)result;
+    sweep *s = data;
+    if (!s->call) {
+        free_sweep(s);
         return;
     }
+    const char *id = s->ids[s->id_next++];
+    if (!err) {
+        note(s, id, "sandbox that its maker never saw");
+    } else if (err->id != ABX_ERR_SANDBOX_NOT_FOUND) {
+        abx_logf(s->host->log, ABX_LOG_WARN, "cannot end sandbox '%s': %s", id, err->message);
+        s->left = true;
+    }
+    next_labelled(s);
+}
+
+/* End the next one, or go on with the next suspect. */
+static void next_labelled(sweep *s)
+{
+    for (; s->dry && s->ids[s->id_next]; s->id_next++)
+        note(s, s->ids[s->id_next], "sandbox that its maker never saw");
+    const char *id = s->ids[s->id_next];
+    if (id) {
+        yyjson_mut_val *root;
+        yyjson_mut_doc *params = abx_mut_new(&root);
+        abx_mut_str(params, root, "sandboxId", id);
+        abx__host_ask(s->host, s->provider, ABX_OP_SANDBOX_KILL, params, on_labelled_killed, s);
+        return;
+    }
+    if (!s->dry && !s->left)
+        forget(s, s->suspects[s->next].key);
+    s->left = false;
+    free_ids(s);
+    s->next++;
+    step(s);
+}
+
+static void on_labelled(void *data, yyjson_val *result, const abx_error *err)
+{
+    sweep *s = data;
+    if (!s->call) {
+        free_sweep(s);
+        return;
+    }
+    if (err) { /* the entry stays: it is all that is known */
+        abx_logf(s->host->log, ABX_LOG_WARN, "cannot look for '%s': %s", s->suspects[s->next].key,
+                 err->message);
+        s->next++;
+        step(s);
+        return;
+    }
+    yyjson_val *list = abx_json_get(result, "sandboxes"), *box;
+    size_t i, n, count = 0;
+    s->ids = abx_alloc_array(yyjson_arr_size(list) + 1, sizeof *s->ids);
+    yyjson_arr_foreach(list, i, n, box)
+    {
+        const char *id = abx_json_str(box, "id", NULL);
+        if (id)
+            s->ids[count++] = abx_strdup(id);
+    }
+    next_labelled(s);
+}
+
+static void look_for_label(sweep *s, const char *key)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *params = abx_mut_new(&root);
+    yyjson_mut_val *labels = abx_mut_obj(params, root, "metadata");
+    abx_mut_str(params, labels, ABX_KEY_LABEL, key);
+    abx__host_ask(s->host, s->provider, ABX_OP_SANDBOX_LIST, params, on_labelled, s);
+}
+
+/* --- one after the other ---------------------------------------------------------------------------------------- */
+static void end(sweep *s)
+{
     abx_call *call = s->call;
     abx_call_intercept(call, on_backend_done, s);
+    if (!s->upkeep) {
+        abx_call_end(call, NULL);
+        return;
+    }
     abx_error *why = NULL;
     if (abx__host_dispatch(s->host, s->provider, call, &why) < 0)
         abx_call_fail(call, why);
+}
+
+static void step(sweep *s)
+{
+    if (s->next == s->count) {
+        end(s);
+        return;
+    }
+    const suspect *one = &s->suspects[s->next];
+    if (s->labels && !one->complete) {
+        look_for_label(s, one->key);
+        return;
+    }
+    yyjson_mut_val *root;
+    yyjson_mut_doc *params = abx_mut_new(&root);
+    abx_mut_str(params, root, "sandboxId", one->id ? one->id : one->key);
+    bool only_ask = one->complete || s->dry;
+    abx__host_ask(s->host, s->provider, only_ask ? ABX_OP_SANDBOX_INFO : ABX_OP_SANDBOX_KILL,
+                  params, on_answer, s);
 }
 
 /* All entries of this provider but those that are being made right now. */
@@ -145,7 +254,7 @@ static int find_suspects(sweep *s, abx_error **err)
     for (size_t i = 0; i < count; i++) {
         abx_ledger_entry *e = &entries[i];
         if (strcmp(e->provider, s->provider) == 0 && (e->complete || !abx__host_creator_lives(e)))
-            s->suspects[s->count++] = (suspect){abx_strdup(e->key), e->complete};
+            s->suspects[s->count++] = (suspect){abx_strdup(e->key), abx_strdup(e->id), e->complete};
     }
     abx_ledger_entries_free(entries, count);
     for (size_t i = 0; i < bad_count; i++) {
@@ -170,13 +279,18 @@ static void sweep_temporaries(const abx_host *host)
 int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
 {
     abx_provider *provider;
-    if (abx__host_provider(host, provider_id, &provider, err) < 0 ||
-        abx__host_gate(provider, provider_id, call, err) < 0)
+    if (abx__host_provider(host, provider_id, &provider, err) < 0)
+        return -1;
+    bool labels = provider->adapter->labels;
+    bool upkeep = abx__features_have(provider->features, abx_call_op(call));
+    if (!labels && abx__host_gate(provider, provider_id, call, err) < 0)
         return -1;
     sweep *s = ABX_NEW(sweep);
     s->host = host;
     s->call = call;
     s->provider = abx_strdup(provider_id);
+    s->labels = labels;
+    s->upkeep = upkeep;
     s->dry = abx_json_bool(abx_call_params(call), "dryRun", false);
     yyjson_mut_val *root;
     s->found = abx_mut_new(&root);

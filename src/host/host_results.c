@@ -75,6 +75,13 @@ static bool is_listed(yyjson_mut_val *list, const char *id)
     return false;
 }
 
+static bool finds_by_label(const watch *w)
+{
+    abx_provider *provider;
+    return abx__host_provider(w->host, w->provider, &provider, NULL) == 0 &&
+           provider->adapter->labels;
+}
+
 /* After a whole list: entries of this provider that are not in it are gone; unfinished ones that are in it were made
  * by a creator that died before it could say so. */
 static void compare_ledger(watch *w, yyjson_mut_val *list)
@@ -89,6 +96,8 @@ static void compare_ledger(watch *w, yyjson_mut_val *list)
     for (size_t i = 0; i < count; i++) {
         abx_ledger_entry *e = &entries[i];
         if (strcmp(e->provider, w->provider) != 0 || !was_known(w, e))
+            continue;
+        if (!e->complete && finds_by_label(w)) /* its id is another: gc finds it */
             continue;
         bool listed = is_listed(list, e->id ? e->id : e->key);
         if (!listed && (e->complete || !abx__host_creator_lives(e)))

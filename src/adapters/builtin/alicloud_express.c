@@ -169,6 +169,7 @@ const abx_adapter abx_adapter_alicloud_express = {
     .builtin_ids = ids,
     .title = "Alibaba Cloud Express",
     .common_keys = 1u << ABX_CORE_API_KEY | 1u << ABX_CORE_API_URL | 1u << ABX_CORE_DOMAIN,
+    .labels = true,
     .declared = declared,
     .endpoint = endpoint,
     .open = open_provider,

@@ -79,6 +79,7 @@ static void close_provider(abx_provider *provider, void (*cb)(void *data), void 
 
 const abx_adapter abx_adapter_rest = {
     .kind = "rest",
+    .labels = true,
     .open = open_provider,
     .start = start,
     .close = close_provider,

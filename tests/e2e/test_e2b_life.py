@@ -2,14 +2,16 @@
 
 import json
 import os
+import random
 import re
 import signal
 import stat
+import time
 
 import pytest
 
 from door import Door
-from harness import is_alive, wait_for
+from harness import count, is_alive, wait_for
 from test_schema import check_object
 
 
@@ -157,3 +159,14 @@ def test_files_that_others_could_read_are_refused(served):
     assert "holds no key" in served("e2b", "serve", "--detach", code=2).errors
     key.unlink()
     assert Door(served).key != door.key
+
+
+def test_killed_at_any_moment_of_its_start_it_stops_nobody(served, spawn):
+    for n in range(count(8, 200)):
+        p = spawn(served, "e2b", "serve")
+        time.sleep(random.uniform(0, 0.03) if n % 2 else 0)
+        p.kill()
+        p.wait(timeout=30)
+    door = Door(served)
+    assert door("GET", "/v2/sandboxes").json == []
+    assert {path.name for path in (served.home / "e2b").iterdir()} <= {"key.json", "boxes"}

@@ -20,9 +20,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/e2b/control.h"
+#include "doors/e2b/life.h"
 
 #define FILE_MAX ((size_t)16 * 1024 * 1024)
-#define OLD_S    600 /* a temporary file of a writer that was killed */
 
 static char *folder_of(const e2b_door *door)
 {
@@ -107,7 +107,7 @@ void e2b_boxes_load(e2b_door *door)
     DIR *dir = opendir(path);
     if (!dir)
         return;
-    (void)abx_sweep_temporaries(dirfd(dir), OLD_S);
+    (void)abx_sweep_temporaries(dirfd(dir), E2B_ANY_AGE);
     for (struct dirent *e; (e = readdir(dir));)
         if (e->d_name[0] != '.' && abx_has_suffix(e->d_name, ".json"))
             load_one(door, dirfd(dir), e->d_name);

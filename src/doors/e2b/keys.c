@@ -1,6 +1,7 @@
 /* HOME/e2b/key.json (0600): the door's key, the seed of the tokens of its sandboxes, and the port of last time. They stay the same
  * over a restart, so that a shell that has E2B_API_KEY in its environment and a program that holds a sandbox go on. */
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <string.h>
@@ -101,6 +102,9 @@ int e2b_keys_load(e2b_door *door, int ports[2], abx_error **err)
     ports[0] = ports[1] = 0;
     if (abx_make_dirs(folder, 0700, err) < 0)
         return -1;
+    ABX_AUTO_FD dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0) /* we have the lock: who wrote them was killed */
+        (void)abx_sweep_temporaries(dir, E2B_ANY_AGE);
     int rc = load(door, path, ports, err);
     if (rc == 1)
         make(door);

@@ -4,6 +4,8 @@
 
 #include "doors/e2b/door.h"
 
+#define E2B_ANY_AGE (-1) /* for abx_sweep_temporaries: those of this second, too */
+
 /* keys.c: key, seed and the ports of last time (0: none), the second one that of TLS; made when they are not there. 0, or -1 and
  * *err. */
 int e2b_keys_load(e2b_door *door, int ports[2], abx_error **err);

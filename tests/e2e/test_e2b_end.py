@@ -3,6 +3,7 @@
 import json
 import socket
 import struct
+import threading
 
 import pytest
 
@@ -112,3 +113,27 @@ def test_a_stop_lets_short_requests_end_and_cuts_long_ones(shared, door):
     listed = door.data(sandbox, "POST", "/process.Process/List", body=b"{}", headers={"Content-Type": "application/json"})
     assert [p["config"]["args"] for p in listed.json["processes"]] == [["1000"]]
     door("DELETE", f"/sandboxes/{sandbox['sandboxID']}", status=204)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_who_asks_whether_it_lives_always_gets_an_answer(door, shared, how):
+    sandbox = door.create()
+    answers, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                answers.append(door.is_running(sandbox))
+            except OSError as e:
+                answers.append(e)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for t in threads:
+        t.start()
+    wait_for(lambda: len(answers) > 8)
+    ENDS[how](door, shared, sandbox["sandboxID"])
+    wait_for(lambda: answers[-1] is not True, "its end is seen")
+    stop.set()
+    for t in threads:
+        t.join()
+    assert {type(a) for a in answers} == {bool} and answers[-1] is False, answers[-10:]

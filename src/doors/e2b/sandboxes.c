@@ -51,14 +51,32 @@ static void on_killed(void *data, yyjson_val *result, const abx_error *err)
         e2b_reply(r, 204, NULL);
 }
 
-static void kill_box(e2b_request *r)
+/* Its streams are broken off first: an end of a process that the kill causes is not to be taken for its own. */
+static void break_and_kill(e2b_request *r)
 {
-    /* Its streams are broken off first: an end of a process that the kill causes is not to be taken for its own. */
-    r->box->ending = true;
     if (r->box->data)
         e2b_data_break(r->box);
     yyjson_mut_val *root;
     e2b_request_ask(r, ABX_OP_SANDBOX_KILL, e2b_box_params(r->box, &root), on_killed);
+}
+
+static void on_looked(void *data, e2b_box *box, const abx_error *err)
+{
+    (void)box;
+    (void)err;
+    break_and_kill(data);
+    e2b_request_unref(data);
+}
+
+static void kill_box(e2b_request *r)
+{
+    r->box->ending = true;
+    if (!r->box->lookers) {
+        break_and_kill(r);
+        return;
+    }
+    e2b_request_ref(r); /* who asks just now whether it lives gets an answer, no reset */
+    e2b_box_look(r->box, on_looked, r);
 }
 
 void e2b_do_kill(e2b_request *r)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test: checks, unit tests under the sanitizers, end-to-end tests as root and as an
-# ordinary user (both at once: each waits more than it computes), fuzz targets, examples of the documentation.
-# clang-tidy takes, at idle priority, what the others leave. The last line counts them.
-# Usage: scripts/test.sh [STAGE...]     stages: checks unit e2e e2e_user fuzz docs tidy (default: all)
+# ordinary user (both at once: each waits more than it computes), fuzz targets, examples of the documentation, the
+# official E2B clients (installed while the builds run). clang-tidy takes, at idle priority, what the others leave. The last line counts them.
+# Usage: scripts/test.sh [STAGE...]     stages: checks unit e2e e2e_user fuzz docs sdk tidy (default: all)
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -19,7 +19,7 @@ fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
 results=$root/build/test
 python=/usr/bin/python3
 passed=0 failed=0 skipped=0
-complete=0 user='' user_copy='' user_run='' tidy_run=''
+complete=0 user='' user_copy='' user_run='' tidy_run='' sdk_run=''
 pytest_seconds=1500
 [[ -z ${ABX_SOAK:-} ]] || pytest_seconds=14400
 
@@ -224,6 +224,17 @@ docs() {
     run_pytest docs tests/docs env ABX_BUILD="$root/build/release"
 }
 
+sdk_starts() {
+    scripts/sdk.sh >"$results/sdk.log" 2>&1 </dev/null &
+    sdk_run=$!
+}
+
+sdk() {
+    check "official E2B clients, installed" outcome_of "$sdk_run" "$results/sdk.log"
+    sdk_run=''
+    run_pytest sdk tests/sdk env ABX_BUILD="$root/build/release"
+}
+
 wanted() {
     ((${#stages[@]} == 0)) && return 0
     local s
@@ -238,6 +249,9 @@ main() {
     stages=("$@")
     mkdir -p "$results"
     stage "packages" packages
+    if wanted sdk; then
+        sdk_starts
+    fi
     stage "builds (release, asan, fuzz)" builds
     if wanted tidy; then
         tidy_starts
@@ -245,7 +259,7 @@ main() {
     if wanted e2e_user; then
         e2e_user_starts
     fi
-    for s in checks unit e2e e2e_user fuzz docs tidy; do
+    for s in checks unit e2e e2e_user fuzz docs sdk tidy; do
         if wanted "$s"; then
             stage "$s" "$s"
         fi
@@ -257,7 +271,7 @@ main() {
 # so is a skip, a hole that nobody chose.
 finish() {
     local code=$? pid
-    for pid in $tidy_run $user_run; do
+    for pid in $tidy_run $user_run $sdk_run; do
         kill "$pid" 2>/dev/null || true
     done
     remove_user

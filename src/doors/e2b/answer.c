@@ -11,8 +11,8 @@
 static const char *const common[] = {
     "Content-Type: application/json; charset=utf-8",
     "Access-Control-Allow-Origin: *",
-    "Access-Control-Expose-Headers: X-Next-Token, X-Total-Running, RateLimit-Limit, "
-    "RateLimit-Remaining, RateLimit-Reset, Retry-After",
+    ("Access-Control-Expose-Headers: X-Next-Token, X-Total-Running, RateLimit-Limit, "
+     "RateLimit-Remaining, RateLimit-Reset, Retry-After"),
 };
 
 static void put(abx_exchange *x, int status, const char *const *more, size_t more_count,

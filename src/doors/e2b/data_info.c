@@ -113,5 +113,6 @@ void e2b_rpc_envs(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
     yyjson_obj_iter it = yyjson_obj_iter_with(d->box->env);
     for (yyjson_val *k; (k = yyjson_obj_iter_next(&it));)
         abx_mut_val(out, root, yyjson_get_str(k), yyjson_obj_iter_get_val(k));
+    e2b_env_put(d, out, root);
     abx_e2b_answer(c, root);
 }

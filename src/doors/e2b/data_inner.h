@@ -6,6 +6,7 @@
  *   data_fs.c     Stat, ListDir, MakeDir, Move, Remove               data_entry.c  file objects as EntryInfo
  *   data_watch.c  WatchDir    data_poll.c  polled watchers           data_info.c   /health, /metrics, /envs
  *   data_get.c    GET /files  data_put.c  POST /files                data_compose.c
+ *   data_env.c    the variables that E2B sets
  *   data_code.c   the code interpreter                               data_port*.c  ports of users
  *
  * Whatever waits for the host holds the plane (e2b_plane_hold): it is freed when all have let go. */
@@ -228,6 +229,8 @@ void e2b_rpc_compose(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 void e2b_rpc_health(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 void e2b_health_gone(e2b_data *d); /* answer those that are under way: it is not there */
 void e2b_rpc_metrics(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
+/* Add E2B_SANDBOX and its like to an environment, unless it or the sandbox's creator has the name. */
+void e2b_env_put(const e2b_data *data, yyjson_mut_doc *d, yyjson_mut_val *env);
 void e2b_rpc_envs(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 
 /* --- code (data_code.c) --------------------------------------------------------------------------------------------- */

@@ -35,8 +35,11 @@ static void launch(e2b_proc *p, yyjson_val *q, const char *user, uint64_t timeou
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = e2b_params(p->data, NULL, &root);
     put_words(d, root, config);
-    if (yyjson_obj_size(envs) > 0)
-        abx_mut_val(d, root, "env", envs);
+    yyjson_mut_val *env = abx_mut_obj(d, root, "env");
+    yyjson_obj_iter pairs = yyjson_obj_iter_with(envs);
+    for (yyjson_val *k; (k = yyjson_obj_iter_next(&pairs));)
+        abx_mut_val(d, env, yyjson_get_str(k), yyjson_obj_iter_get_val(k));
+    e2b_env_put(p->data, d, env);
     const char *cwd = abx_json_str(config, "cwd", NULL);
     abx_mut_str(d, root, "cwd", cwd && *cwd ? cwd : NULL);
     abx_mut_str(d, root, "user", user);
@@ -221,6 +224,7 @@ static void waiter_end(waiter *w, e2b_proc *p, const abx_error *err)
     yyjson_val *q = w->request;
     e2b_proc_cb cb = w->cb;
     ABX_AUTO_JSON own = w->own;
+    (void)own; /* held until the end */
     e2b_node_remove(&w->node);
     free(w);
     if (c) {

@@ -76,6 +76,21 @@ test('Sandbox.create(mcp=)', 'is refused', () => refused(SandboxError, () => San
 test('Sandbox.create(volume_mounts=)', 'is refused', () =>
   refused(SandboxError, () => Sandbox.create({ volumeMounts: { '/data': 'volume' } })))
 
+test('Sandbox.create(network=)', 'everything denied; rules for single hosts are refused', async () => {
+  await fresh({ network: { denyOut: ['0.0.0.0/0'] } }, async (box) =>
+    same((await sh(box, 'tail -n +3 /proc/net/dev | cut -d: -f1')).trim(), 'lo'))
+  await refused(SandboxError, () => Sandbox.create({ network: { allowOut: ['192.0.2.1'], denyOut: ['0.0.0.0/0'] } }))
+})
+
+test('Sandbox.update_network', 'is refused', (box) => refused(SandboxError, () => box.updateNetwork({ denyOut: ['192.0.2.1'] })))
+
+test('Template.exists', 'a name that is there, one that is not', async () =>
+  same([await e2b.Template.exists('base'), await e2b.Template.exists('no-such-template-4711')], [true, false]))
+
+test('Template.build', 'is refused', () => refused(Error, () => e2b.Template.build(e2b.Template().fromBaseImage(), 'mine')))
+
+test('Volume.create', 'is refused', () => refused(Error, () => e2b.Volume.create('mine')))
+
 test('Sandbox.connect', 'by id and from the object', async (box) => {
   const other = await Sandbox.connect(box.sandboxId)
   same(await sh(other, 'echo same > /tmp/same; cat /tmp/same'), 'same\n')

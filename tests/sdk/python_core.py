@@ -144,6 +144,36 @@ async def _():
     await refused(SandboxException, Sandbox.create, volume_mounts={"/data": "volume"})
 
 
+@case("Sandbox.create(network=)", "everything denied; rules for single hosts are refused")
+async def _():
+    async with Fresh(network={"deny_out": ["0.0.0.0/0"]}) as box:
+        assert (await sh(box, "tail -n +3 /proc/net/dev | cut -d: -f1")).split() == ["lo"]
+    await refused(SandboxException, Sandbox.create, network={"allow_out": ["192.0.2.1"], "deny_out": ["0.0.0.0/0"]})
+
+
+@case("Sandbox.update_network", "is refused")
+async def _(box):
+    await refused(SandboxException, box.update_network, {"deny_out": ["192.0.2.1"]})
+
+
+@case("Template.exists", "a name that is there, one that is not")
+async def _():
+    kind = e2b.AsyncTemplate if ASYNC else e2b.Template
+    assert await done(kind.exists("base")) is True
+    assert await done(kind.exists("no-such-template-4711")) is False
+
+
+@case("Template.build", "is refused")
+async def _():
+    kind = e2b.AsyncTemplate if ASYNC else e2b.Template
+    await refused(Exception, kind.build, kind().from_base_image(), "mine")
+
+
+@case("Volume.create", "is refused")
+async def _():
+    await refused(Exception, (e2b.AsyncVolume if ASYNC else e2b.Volume).create, "mine")
+
+
 @case("Sandbox.connect", "by id and from the object")
 async def _(box):
     other = await done(Sandbox.connect(box.sandbox_id))

@@ -15,7 +15,7 @@ from door import CLIENTS, LIMIT
 
 class Cli:
     def __init__(self, door, client):
-        self.door = door
+        self.door, self.client = door, client
         self.program = str(CLIENTS / client / "node_modules/.bin/e2b")
 
     def __call__(self, *words, code=0, input=None):
@@ -86,6 +86,8 @@ def test_logs(cli, box):
 
 
 def test_snapshots(cli, box):
+    if cli.client == "js-old":
+        return  # it has none
     cli("snapshot", "create", box)
     listed = json.loads(cli("snapshot", "list", "--format", "json", box))
     assert len(listed) == 1

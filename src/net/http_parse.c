@@ -165,7 +165,8 @@ static void dispatch(abx__conn *c)
             c->keep = false;
         return;
     }
-    if (x->content_length > 0 && (uint64_t)x->content_length > x->body_max) {
+    /* Whoever has put its body off will say how long it may be. */
+    if (!x->paused && x->content_length > 0 && (uint64_t)x->content_length > x->body_max) {
         refuse_now(c, 413);
         return;
     }

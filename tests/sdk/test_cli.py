@@ -50,19 +50,19 @@ def test_list_and_info(cli, box):
 
 
 def test_exec(cli, box):
-    assert cli("exec", box, "echo", "two  words") == "two  words\n"
-    assert cli("exec", "-c", "/tmp", "-e", "A=1", "-u", "user", box, "sh", "-c", "pwd; echo $A") == "/tmp\n1\n"
-    assert cli("exec", box, "sh", "-c", "exit 7", code=7) == ""
+    assert cli("exec", box, "--", "echo", "two  words") == "two  words\n"
+    assert cli("exec", "-c", "/tmp", "-e", "A=1", "-u", "user", box, "--", "sh", "-c", "pwd; echo $A") == "/tmp\n1\n"
+    assert cli("exec", box, "--", "sh", "-c", "exit 7", code=7) == ""
 
 
 def test_exec_reads_standard_input(cli, box):
-    assert cli("exec", box, "wc", "-c", input="x" * 200000).strip() == "200000"
+    assert cli("exec", box, "--", "wc", "-c", input="x" * 200000).strip() == "200000"
 
 
 def test_exec_in_the_background(cli, box):
-    cli("exec", "-b", box, "sh", "-c", "sleep 0.2; touch /tmp/in-background")
+    cli("exec", "-b", box, "--", "sh", "-c", "sleep 0.2; touch /tmp/in-background")
     end = time.monotonic() + 30
-    while "there" not in cli("exec", box, "sh", "-c", "test -e /tmp/in-background && echo there; true"):
+    while "there" not in cli("exec", box, "--", "sh", "-c", "test -e /tmp/in-background && echo there; true"):
         assert time.monotonic() < end
 
 
@@ -71,7 +71,7 @@ def test_pause_and_resume(cli):
     cli("pause", made)
     assert made in [x["sandboxId"] for x in json.loads(cli("list", "--state", "paused", "--format", "json"))]
     cli("resume", made)
-    assert cli("exec", made, "echo", "on") == "on\n"
+    assert cli("exec", made, "--", "echo", "on") == "on\n"
     cli("kill", made)
 
 

@@ -45,7 +45,8 @@ void abx__write_done(abx__envd_job *job)
     abx__envd_job_end(job, d);
 }
 
-/* [{"path":"/home/user/a","name":"a","type":"file"}] */
+/* [{"path":"/home/user/a","name":"a","type":"file"}]. All bytes that were announced are the whole upload, though the caller has
+ * yet to say that no more come. */
 static void read_answer(abx__envd_job *job, abx__envd_exchange *x)
 {
     abx__writing *w = job->state;

@@ -325,6 +325,8 @@ static const char *get_below(abx_config *c, const char *key, const abx_setting_r
     *source = ABX_SOURCE_ENV;
     for (char **e = row->option ? row->option->env : NULL; e && *e && !text; e++)
         text = abx__config_env(c, *where = *e);
+    if (!text && row->provider)
+        text = abx__config_usual(c, key, where);
     if (text)
         return plain_bool(row, text);
     if (!row->provider && (text = env_special(c, key, where)) != NULL)

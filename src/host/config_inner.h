@@ -68,6 +68,11 @@ void abx__config_loaded_secret(const abx_config *c); /* tell whoever wants to kn
 /* config_provider.c: the text of a value, or what it refers to ("env:NAME", "file:PATH"); owned. NULL and *err. */
 char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_error **err);
 
+/* config_usual.c: the value that a variable of the service's own gives a key ("providers.ID.KEY"), and its name; or NULL. */
+const char *abx__config_usual(const abx_config *c, const char *key, const char **name);
+/* That variable, and how an address must end for it to count; or NULL. */
+const char *abx__config_usual_name(const char *provider, const char *key, const char **suffix);
+
 /* config_plugin.c */
 /* The installed plugin with this id as its manifest describes it, or NULL. Its files are not compared with the receipt: for names and
  * types of settings only. */

@@ -37,6 +37,9 @@ char *abx_config_places(abx_config *c, const char *provider, const char *key)
     ABX_AUTO_BUF out = ABX_BUF(PLACES_MAX);
     if (row)
         add_variables(row, &out);
+    const char *suffix, *usual = abx__config_usual_name(provider, key, &suffix);
+    if (usual)
+        add(&out, "%s (beside an address of *%s)", usual, suffix);
     if (c->profile)
         add(&out, "[profiles.%s.providers.%s] and [providers.%s] of '%s'", c->profile, provider,
             provider, c->user_path);

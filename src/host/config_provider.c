@@ -95,7 +95,9 @@ static char *key_text(const abx_config *c, const char *key, const abx_setting_ro
     const abx_config_value *flag = abx__config_in_flags(c, key);
     if (flag)
         return row->secret ? abx__config_resolve(c, flag, err) : abx_strdup(flag->text);
-    const char *env = row->env ? abx__config_env(c, row->env) : NULL;
+    const char *name, *env = row->env ? abx__config_env(c, row->env) : NULL;
+    if (!env)
+        env = abx__config_usual(c, key, &name);
     if (env)
         return abx_strdup(env);
     const abx_config_value *v = abx__config_in_files(c, key);

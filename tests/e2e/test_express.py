@@ -199,7 +199,8 @@ def test_each_wrong_key_is_told_apart(cloud, proxy, door):
     configure(cloud, api_url=proxy.url)
     n = len(proxy.requests)
     e = cloud("create", "--json", code=4).error
-    assert f"looked for api_key in ABX_API_KEY, [providers.{ID}] of '{cloud.file}', '/etc/abx/config.toml'" in e["message"]
+    assert f"looked for api_key in ABX_API_KEY, E2B_API_KEY (beside an address of *.aliyuncs.com), [providers.{ID}] of '{cloud.file}', " \
+        "'/etc/abx/config.toml'" in e["message"]
     assert "'--provider local'" in e["hint"] and len(proxy.requests) == n
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import time
+import urllib.parse
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -14,6 +15,7 @@ import recorded
 from door import Answer, Door
 from harness import HERE, wait_for
 
+pytestmark = pytest.mark.once
 TOKEN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -399,6 +401,19 @@ def test_a_sandbox_is_named_by_headers_by_host_and_by_path(door, made):
         gone = door.raw("GET", "/health", headers={"E2b-Sandbox-Id": word, "E2b-Sandbox-Port": "49983"})
         assert gone.status == 502 and gone.json == {"sandboxId": word, "message": "The sandbox was not found", "code": 502}
     assert door.raw("GET", "/health", host="49983-inone.example.com").status == 502
+
+
+def test_a_signed_url_without_a_name_finds_its_sandbox(door, made, shared):
+    boxes = [made() for _ in range(3)]
+    shared.ok("exec", boxes[1]["sandboxID"], "--", "sh", "-c", "echo signed > f")
+    for expires, status in ((None, 200), (int(time.time()) + 100, 200), (1000, 401)):
+        signature = urllib.parse.quote(recorded.sign("f", "read", "user", boxes[1]["envdAccessToken"], expires), safe="")
+        target = f"/files?username=user&path=f&signature={signature}" + (f"&signature_expiration={expires}" if expires else "")
+        answer = door.raw("GET", target)
+        assert answer.status == status, repr(answer)
+        assert answer.body == b"signed\n" if status == 200 else "expired" in answer.json["message"]
+    wrong = door.raw("GET", "/files?username=user&path=g&signature=" + signature)
+    assert wrong.status == 401 and wrong.json["message"] == "invalid signature"
 
 
 # --- fork, snapshots, templates --------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import socket
 import stat
 import time
 
@@ -170,3 +171,22 @@ def test_killed_at_any_moment_of_its_start_it_stops_nobody(served, spawn):
     door = Door(served)
     assert door("GET", "/v2/sandboxes").json == []
     assert {path.name for path in (served.home / "e2b").iterdir()} <= {"key.json", "boxes"}
+
+
+def test_a_port_that_is_taken_is_told(served):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = served("e2b", "serve", "--detach", "--port", str(taken.getsockname()[1]), code=5)
+    assert "is in use" in refused.errors and "leave --port out" in refused.errors
+    served("e2b", "status", code=10)
+
+
+def test_the_port_of_last_time_may_be_taken(served):
+    door = Door(served)
+    door.stop()
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", door.port))
+        taken.listen()
+        assert Door(served).port != door.port

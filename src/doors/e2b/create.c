@@ -160,7 +160,10 @@ static void on_created(void *data, yyjson_val *result, const abx_error *err)
     }
     e2b_box *box = e2b_door_box_of(r->door, id);
     if (!box) { /* else an idempotency key was used again */
-        abx_mut_int(k->notes, yyjson_mut_doc_get_root(k->notes), "startedAtMs", abx_now_wall_ms());
+        yyjson_mut_val *notes = yyjson_mut_doc_get_root(k->notes);
+        abx_mut_int(k->notes, notes, "startedAtMs", abx_now_wall_ms());
+        if (!abx_json_get(result, "metadata")) /* the provider keeps none */
+            abx_mut_val(k->notes, notes, "metadata", abx_json_get(r->body, "metadata"));
         box = e2b_box_add(r->door, id, NULL);
         e2b_box_note(box, ABX_TAKE(k->notes));
     }

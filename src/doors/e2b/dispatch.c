@@ -96,6 +96,12 @@ bool e2b_signed_by(const e2b_box *box, const abx_exchange *x, const char *signat
     return abx_equal_secret(own, strlen(own), signature, strlen(signature));
 }
 
+static bool is_signed_file(const abx_exchange *x)
+{
+    ABX_AUTO_FREE char *signature = abx_exchange_query_get(x, "signature");
+    return signature && strcmp(abx_exchange_path(x), "/files") == 0;
+}
+
 static bool by_signature(e2b_door *door, const abx_exchange *x, target *t)
 {
     if (strcmp(abx_exchange_path(x), "/files") != 0)
@@ -143,6 +149,8 @@ void e2b_dispatch(abx_exchange *x, void *data)
     else if (by_path(abx_exchange_path(x), &t, &skip)) {
         abx_exchange_strip(x, skip);
         e2b_admit(door, x, t.id, t.port);
-    } else
+    } else if (is_signed_file(x))
+        e2b_refuse(x, 401, "invalid signature"); /* of no sandbox that lives */
+    else
         e2b_control(door, x);
 }

@@ -1,6 +1,7 @@
 /* The life of the door: lock, key, listener and file at its start; idle time; drain and close. */
 #include "doors/e2b/serve.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -166,7 +167,14 @@ static int listen_somewhere(e2b_door *door, int asked, int last, abx_error **err
     if (asked == 0 && last > 0 &&
         abx_http_server_listen_tcp(door->http, ADDRESS, last, &door->port, NULL) == 0)
         return 0;
-    return abx_http_server_listen_tcp(door->http, ADDRESS, asked, &door->port, err);
+    abx_error *why = NULL;
+    if (abx_http_server_listen_tcp(door->http, ADDRESS, asked, &door->port, &why) == 0)
+        return 0;
+    if (why->sys_errno != EADDRINUSE)
+        return abx_error_take(err, why);
+    abx_error_free(why);
+    abx_fail(err, ABX_ERR_CONFLICT, "port %d is in use by another program", asked);
+    return abx_hint(err, "choose another one, or leave --port out: any free one is taken");
 }
 
 static int publish(e2b_door *door, abx_error **err)

@@ -157,6 +157,7 @@ static const abx__envd_op *op_of(abx_op_id id)
     case ABX_OP_FS_RENAME: return &abx__envd_fs_rename;
     case ABX_OP_FS_REMOVE: return &abx__envd_fs_remove;
     case ABX_OP_FS_WATCH: return &abx__envd_fs_watch;
+    case ABX_OP_SANDBOX_METRICS: return &abx__envd_metrics;
     case ABX_OP_SANDBOX_TUNNEL: return &abx__envd_tunnel;
     case ABX_OP_PTY_OPEN: return &abx__envd_pty_open;
     case ABX_OP_PTY_WRITE: return &abx__envd_pty_write;

@@ -77,7 +77,7 @@ void abx_envd_client_gone(abx_envd_client *client);
 void abx_envd_client_told(abx_envd_client *client, const abx_error *why);
 /* Cancel what runs, then cb(data) on the loop. cb may be NULL. */
 void abx_envd_client_close(abx_envd_client *client, void (*cb)(void *data), void *data);
-/* Run a process.*, fs.*, pty.* or code.* call. 0: the call will end; -1: *err, not started. */
+/* Run a process.*, fs.*, pty.* or code.* call, or sandbox.metrics (what envd itself counts). 0: the call will end; -1: *err, not started. */
 int abx_envd_client_start(abx_envd_client *client, abx_call *call, abx_error **err);
 /* Our envd only: a control request, POST PATH with a JSON object; cb once, on the loop, with the answer's
  * object or an error (both borrowed). Used for the time limit. */

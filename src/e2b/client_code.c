@@ -41,6 +41,8 @@ static int take_output(abx__envd_job *job, abx_channel channel, yyjson_val *line
         hold(r, abx_call_chunk(job->call, channel, yyjson_get_str(text), yyjson_get_len(text)));
         return 0;
     }
+    if (!job->client->abx && (!text || yyjson_is_null(text)))
+        return 0; /* a server that names what it has not */
     size_t n = 0;
     ABX_AUTO_FREE uint8_t *bytes =
         yyjson_is_str(coded) ? abx_base64_bytes(yyjson_get_str(coded), yyjson_get_len(coded),

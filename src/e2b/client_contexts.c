@@ -51,30 +51,42 @@ static void on_broken(abx__envd_job *job, abx_error *err)
     abx__envd_job_fail(job, err);
 }
 
+/* Of an answer whose body says nothing. */
+static yyjson_mut_doc *read_nothing(const abx__envd_job *job, yyjson_val *answer, abx_error **err)
+{
+    return abx_mut_new(NULL);
+}
+
+/* The result of a good answer. */
+static void read_answer(abx__envd_job *job, abx__envd_exchange *x)
+{
+    const asking *a = job->state;
+    abx_error *why = NULL;
+    ABX_AUTO_JSON doc = NULL;
+    if (a->read != read_nothing)
+        doc = abx_json_parse(x->body.len > 0 ? (const char *)x->body.data : "", x->body.len,
+                             ABX_ERR_BACKEND_ANSWER, "the answer", &why);
+    yyjson_mut_doc *result = why ? NULL : a->read(job, yyjson_doc_get_root(doc), &why);
+    if (result)
+        abx__envd_job_end(job, result);
+    else
+        abx__envd_job_fail(job, abx__envd_stamp(job->client, x, why));
+}
+
 static void on_end(abx__envd_exchange *x, const abx_error *err)
 {
     abx__envd_job *job = x->data;
     const asking *a = job->state;
     if (!abx__envd_job_left(job, x)) {
-        abx_error *why = NULL;
+        bool good = x->good || (x->status == 204 && a->read == read_nothing);
         if (x->too_large)
-            why = abx__envd_bad_answer(job->client, "the answer is too large");
-        else if (!err && !x->good)
-            why = abx__envd_code_error(job, x);
-        if (why) {
-            abx__envd_job_fail(job, why);
-        } else if (err) {
+            abx__envd_job_fail(job, abx__envd_bad_answer(job->client, "the answer is too large"));
+        else if (!err && !good)
+            abx__envd_job_fail(job, abx__envd_code_error(job, x));
+        else if (err)
             abx__envd_job_broken(job, err, on_broken);
-        } else {
-            ABX_AUTO_JSON doc =
-                abx_json_parse(x->body.len > 0 ? (const char *)x->body.data : "", x->body.len,
-                               ABX_ERR_BACKEND_ANSWER, "the answer", &why);
-            yyjson_mut_doc *result = doc ? a->read(job, yyjson_doc_get_root(doc), &why) : NULL;
-            if (result)
-                abx__envd_job_end(job, result);
-            else
-                abx__envd_job_fail(job, abx__envd_stamp(job->client, x, why));
-        }
+        else
+            read_answer(job, x);
     }
     abx__envd_job_unref(job);
 }
@@ -144,11 +156,6 @@ static yyjson_mut_doc *read_list(const abx__envd_job *job, yyjson_val *answer, a
             return NULL;
     }
     return ABX_TAKE(d);
-}
-
-static yyjson_mut_doc *read_nothing(const abx__envd_job *job, yyjson_val *answer, abx_error **err)
-{
-    return abx_mut_new(NULL);
 }
 
 static yyjson_mut_doc *read_interrupt(const abx__envd_job *job, yyjson_val *answer, abx_error **err)

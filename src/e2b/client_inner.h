@@ -194,6 +194,13 @@ struct abx__envd_job {
     abx_e2b_msg answer_msg;
     abx__envd_kind kind;
     void (*unary_done)(abx__envd_job *job, yyjson_val *answer, abx_error *err);
+    const char *as_user; /* instead of the call's user, or NULL */
+    /* of the command that runs (client_command.c) */
+    struct {
+        abx_buf words; /* on its standard error */
+        int64_t exit;  /* its code, -1 before its end, 255 after a signal */
+        void (*done)(abx__envd_job *job, int64_t exit, abx_error *err);
+    } command;
     /* of the question whether the sandbox lives */
     struct {
         void (*done)(abx__envd_job *job, abx_error *err);
@@ -279,6 +286,13 @@ int abx__envd_stream_send(abx__envd_job *job, abx_e2b_channel channel, const uin
 void abx__envd_stream_send_end(abx__envd_job *job);
 void abx__envd_stream_free(abx__envd_job *job);
 
+/* --- commands (client_command.c) -------------------------------------------------------------------------------------- */
+/* Run a script by /bin/sh in the sandbox, with word as "$1". done once, later, with its exit code (255: a signal) or an error
+ * (owned by done); its words are in job->command.words. Takes the main exchange. 0 or -1. */
+int abx__envd_command(abx__envd_job *job, const char *script, const char *word,
+                      void (*done)(abx__envd_job *job, int64_t exit, abx_error *err),
+                      abx_error **err);
+
 /* --- shared pieces of operations ------------------------------------------------------------------------------ */
 /* Put {"process":{"pid"|"abxId"}} for an id of ours into obj. 0 or -1 and PROCESS_NOT_FOUND. */
 int abx__envd_put_selector(const abx_envd_client *c, yyjson_mut_doc *d, yyjson_mut_val *obj,
@@ -329,7 +343,7 @@ extern const abx__envd_op abx__envd_process_start, abx__envd_process_attach,
     abx__envd_fs_stat, abx__envd_fs_list, abx__envd_fs_make_dir, abx__envd_fs_rename,
     abx__envd_fs_remove, abx__envd_fs_watch, abx__envd_code_run, abx__envd_code_interrupt,
     abx__envd_context_create, abx__envd_context_list, abx__envd_context_restart,
-    abx__envd_context_remove, abx__envd_tunnel;
+    abx__envd_context_remove, abx__envd_tunnel, abx__envd_metrics;
 
 /* Why the code interpreter refused (client_contexts.c). */
 abx_error *abx__envd_code_error(const abx__envd_job *job, const abx__envd_exchange *x);

@@ -14,6 +14,7 @@ static void job_free(abx__envd_job *job)
     if (job->op->clear)
         job->op->clear(job);
     abx__envd_stream_free(job);
+    abx_buf_clear(&job->command.words);
     for (size_t i = 0; i < ABX_COUNT(job->broken); i++)
         abx_error_free(job->broken[i].by);
     abx_error_free(job->doubtful);

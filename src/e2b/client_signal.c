@@ -144,20 +144,98 @@ static int send_signal(abx__envd_job *job, const char *id, int number, abx_error
     return abx__envd_unary_start(job, &unary, ABX_TAKE(d), on_sent, err);
 }
 
+/* --- by a command -------------------------------------------------------------------------------------------- */
+/* A stranger's envd sends KILL and TERM. Others a command in the sandbox sends, to a process that envd has started: to its group,
+ * where it leads one, else to the process alone. */
+typedef struct signalling {
+    int number;
+    uint64_t pid;
+} signalling;
+
+static int run_kill(abx__envd_job *job, abx_error **err);
+
+static abx_error *kill_error(abx__envd_job *job, int64_t exit)
+{
+    const char *words = abx_buf_cstr(&job->command.words);
+    ABX_AUTO_FREE char *line = abx_printable(words);
+    if (exit >= 126)
+        return abx_error_new(ABX_ERR_FEATURE_MISSING,
+                             "the sandbox takes only SIGKILL and SIGTERM for a process, and has no "
+                             "shell to send another signal");
+    abx_err_id id = strcasestr(words, "no such process") ? ABX_ERR_PROCESS_NOT_FOUND
+                    : strcasestr(words, "permitted")     ? ABX_ERR_FORBIDDEN
+                                                         : ABX_ERR_BACKEND;
+    return abx_error_new(id, "the signal could not be sent: %.200s", line);
+}
+
+static void on_kill_ran(abx__envd_job *job, int64_t exit, abx_error *err)
+{
+    if (err && err->id == ABX_ERR_START_FAILED &&
+        job->as_user) { /* nobody of that name: as who else the calls run */
+        abx_error_free(ABX_TAKE(err));
+        job->as_user = NULL;
+        if (run_kill(job, &err) == 0)
+            return;
+    } else if (!err && exit != 0) {
+        err = kill_error(job, exit);
+    }
+    on_sent(job, NULL, err);
+}
+
+static int run_kill(abx__envd_job *job, abx_error **err)
+{
+    const signalling *s = job->state;
+    ABX_AUTO_FREE char *script =
+        abx_format("kill -%d -%llu 2>/dev/null || kill -%d %llu", s->number,
+                   (unsigned long long)s->pid, s->number, (unsigned long long)s->pid);
+    return abx__envd_command(job, script, "", on_kill_ran, err);
+}
+
+static void on_listed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
+{
+    const signalling *s = job->state;
+    yyjson_val *process = NULL;
+    size_t i = 0, n = 0;
+    bool found = false;
+    yyjson_arr_foreach(yyjson_obj_get(answer, "processes"), i, n, process)
+    {
+        found = found || (uint64_t)abx_json_int(process, "pid", 0) == s->pid;
+    }
+    if (!err && !found)
+        err = abx_error_new(ABX_ERR_PROCESS_NOT_FOUND, "no process '%llu' in the sandbox",
+                            (unsigned long long)s->pid);
+    job->as_user = "root";
+    if (err || run_kill(job, &err) < 0)
+        abx__envd_job_fail(job, err);
+}
+
+static int list_first(abx__envd_job *job, int number, abx_error **err)
+{
+    static const abx__envd_unary unary = {
+        .path = "/process.Process/List",
+        .request = ABX_E2B_LIST_REQUEST,
+        .answer = ABX_E2B_LIST_RESPONSE,
+        .kind = ABX__ENVD_PROCESS,
+        .timeout_ms = ABX__ENVD_UNARY_MS,
+        .max_body = ABX__ENVD_MAX_LIST,
+        .safe = true,
+    };
+    signalling *s = job->state;
+    const char *id = abx__envd_param(job, "processId");
+    if (abx_parse_uint(id, UINT32_MAX, &s->pid) < 0 || s->pid < 2)
+        return abx_fail(err, ABX_ERR_PROCESS_NOT_FOUND, "no process '%s' in the sandbox", id);
+    s->number = number;
+    return abx__envd_unary_start(job, &unary, abx_mut_new(NULL), on_listed, err);
+}
+
 static int signal_start(abx__envd_job *job, abx_error **err)
 {
     const char *text = abx__envd_param(job, "signal");
     int number = abx__envd_signal_number(text);
     if (number == 0)
         return abx_fail(err, ABX_ERR_USAGE, "no signal is named '%s'", text);
-    if (!job->client->abx && number != SIGKILL && number != SIGTERM) {
-        char name[16];
-        abx__envd_signal_name(number, name);
-        (void)abx_fail(err, ABX_ERR_FEATURE_MISSING,
-                       "the sandbox takes only SIGKILL and SIGTERM for a process, not %s", name);
-        return abx_hint(err, "a command in it can send others: kill -%s %s", name + 3,
-                        abx__envd_param(job, "processId"));
-    }
+    if (!job->client->abx && number != SIGKILL && number != SIGTERM)
+        return list_first(job, number, err);
     return send_signal(job, abx__envd_param(job, "processId"), number, err);
 }
 
@@ -166,5 +244,6 @@ static int close_start(abx__envd_job *job, abx_error **err)
     return send_signal(job, abx__envd_param(job, "ptyId"), SIGKILL, err);
 }
 
-const abx__envd_op abx__envd_process_signal = {.start = signal_start};
+const abx__envd_op abx__envd_process_signal = {.state_size = sizeof(signalling),
+                                               .start = signal_start};
 const abx__envd_op abx__envd_pty_close = {.start = close_start};

@@ -50,7 +50,7 @@ int abx__envd_need(const abx_envd_client *c, unsigned version, const char *what,
 
 const char *abx__envd_user(const abx__envd_job *job)
 {
-    const char *user = abx__envd_param(job, "user");
+    const char *user = job->as_user ? job->as_user : abx__envd_param(job, "user");
     if (!user || !*user)
         user = job->client->default_user;
     if (!user && !abx__envd_has(job->client, ABX__ENVD_V(0, 4, 0)))

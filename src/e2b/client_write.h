@@ -35,8 +35,6 @@ typedef struct abx__writing {
     char *path; /* absolute */
     int removals;
     abx_error *why; /* the failure, while what was uploaded is removed */
-    abx_buf words;  /* of the command on stderr */
-    int64_t exit;   /* its code, -1 before */
 } abx__writing;
 
 /* client_write_request.c: read the parameters; 0, or -1 and *err. */

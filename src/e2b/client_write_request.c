@@ -87,10 +87,8 @@ int abx__write_params(abx__envd_job *job, abx_error **err)
     w->expected = abx__envd_param_int(job, "size", -1);
     w->whole = abx_json_bool(params, "whole", false);
     w->mode = (int)mode;
-    w->exit = -1;
     w->form = by_form(job->client);
     abx_buf_init(&w->early, ABX__ENVD_MAX_MESSAGE);
-    abx_buf_init(&w->words, ABX__ENVD_MAX_ERROR);
     if (!path || !*path)
         return abx_fail(err, ABX_ERR_USAGE, "'path' cannot be a path");
     if (mode > 07777 || mode < -1)

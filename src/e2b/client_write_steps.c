@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define COMMAND_MS      30000
 #define REMOVE_AGAIN_MS 300
 #define NEW_MODE        0644 /* of a file that envd makes */
 
@@ -176,30 +175,11 @@ static void move(abx__envd_job *job)
 }
 
 /* --- arrange ------------------------------------------------------------------------------------------------- */
-static int on_data(abx__envd_job *job, abx_e2b_channel channel, const uint8_t *bytes, size_t n)
+static void on_arranged(abx__envd_job *job, int64_t exit, abx_error *err)
 {
     abx__writing *w = job->state;
-    size_t room = w->words.max - w->words.len;
-    if (channel == ABX_E2B_STDERR && room > 0)
-        ABX_CHECK(abx_buf_add(&w->words, bytes, n < room ? n : room) == 0);
-    return 1;
-}
-
-static int on_message(abx__envd_job *job, yyjson_val *message, abx_error **err)
-{
-    abx__writing *w = job->state;
-    yyjson_val *end = yyjson_obj_get(yyjson_obj_get(message, "event"), "end");
-    if (!end)
-        return abx__envd_stream_idle(job, err);
-    w->exit = abx_json_bool(end, "exited", false) ? abx_json_int(end, "exitCode", 0) : 255;
-    return 0;
-}
-
-static void on_end(abx__envd_job *job, abx_error *err, const char *code)
-{
-    abx__writing *w = job->state;
-    if (!err && w->exit != 0) {
-        ABX_AUTO_FREE char *words = abx_printable(abx_buf_cstr(&w->words));
+    if (!err && exit != 0) {
+        ABX_AUTO_FREE char *words = abx_printable(abx_buf_cstr(&job->command.words));
         err = abx_error_new(ABX_ERR_FILE, "cannot set mode and time of '%s'%s%.200s",
                             w->target ? w->target : w->to, *words ? ": " : "", words);
     }
@@ -221,32 +201,6 @@ static char *script_of(const abx__writing *w)
                       w->modified);
 }
 
-static int run(abx__envd_job *job, const char *script, abx_error **err)
-{
-    static const abx__envd_stream_spec spec = {
-        .path = "/process.Process/Start",
-        .request = ABX_E2B_START_REQUEST,
-        .answer = ABX_E2B_START_RESPONSE,
-        .has_user = true,
-        .data = on_data,
-        .message = on_message,
-        .end = on_end,
-        .kind = ABX__ENVD_START,
-    };
-    abx__writing *w = job->state;
-    yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *d = abx_mut_new(&root);
-    yyjson_mut_val *config = abx_mut_obj(d, root, "process");
-    abx_mut_str(d, config, "cmd", "/bin/sh");
-    yyjson_mut_val *args = abx_mut_arr(d, config, "args");
-    const char *const words[] = {"-c", script, "sh", w->path};
-    for (size_t i = 0; i < ABX_COUNT(words); i++)
-        yyjson_mut_arr_add_strcpy(d, args, words[i]);
-    if (abx__envd_has(job->client, ABX__ENVD_V(0, 3, 0)))
-        abx_mut_bool(d, root, "stdin", false);
-    return abx__envd_stream_start(job, &spec, d, COMMAND_MS, err);
-}
-
 void abx__write_arrange(abx__envd_job *job)
 {
     abx__writing *w = job->state;
@@ -260,6 +214,6 @@ void abx__write_arrange(abx__envd_job *job)
         return;
     }
     ABX_AUTO_FREE char *script = script_of(w);
-    if (run(job, script, &err) < 0)
+    if (abx__envd_command(job, script, w->path, on_arranged, &err) < 0)
         abx__write_fail(job, err);
 }

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "e2b/message.h"
+#include "e2b/sign.h"
 #include "net/http_server.h"
 
 /* --- routes ---------------------------------------------------------------------------------------- */
@@ -231,10 +232,5 @@ uint64_t abx_e2b_server_idle_ms(const abx_e2b_server *s);
 /* Break off everything (each call gets its on_close), then cb(data) once; cb may be NULL. Of a guest that has no request in
  * flight it runs before this returns. */
 void abx_e2b_server_close(abx_e2b_server *s, void (*cb)(void *data), void *data);
-
-/* "v1_" + base64 without padding of SHA-256(path:operation:user:token[:expiration]). expiration: decimal text or
- * NULL. Owned. */
-char *abx_e2b_sign(const char *path, const char *operation, const char *user, const char *token,
-                   const char *expiration);
 
 #endif

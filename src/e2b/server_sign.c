@@ -1,27 +1,10 @@
 #include "e2b/server_inner.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/id.h"
-#include "base/openssl_tables.h"
-#include "wire/base64.h"
-
-char *abx_e2b_sign(const char *path, const char *operation, const char *user, const char *token,
-                   const char *expiration)
-{
-    ABX_AUTO_FREE char *text = abx_format("%s:%s:%s:%s%s%s", path, operation, user, token,
-                                          expiration ? ":" : "", expiration ? expiration : "");
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    abx_openssl_ready();
-    ABX_CHECK(EVP_Digest(text, strlen(text), digest, &len, EVP_sha256(), NULL) == 1);
-    explicit_bzero(text, strlen(text));
-    ABX_AUTO_FREE char *code = abx_base64_text(digest, len, ABX_BASE64_STANDARD, false);
-    return abx_format("v1_%s", code);
-}
 
 static void bad_expiration(abx_exchange *x, const char *given, bool range)
 {

@@ -96,6 +96,10 @@ yyjson_doc *abx_e2b_service_features(yyjson_val *declared)
     const char *attach = abx_op_row_of(ABX_OP_PROCESS_ATTACH)->method;
     if (is_native(map, abx_feature_name(ABX_FEATURE_PROCESS)) && !yyjson_mut_obj_get(map, attach))
         abx_mut_str(d, map, attach, "native");
+    const char *signal =
+        abx_op_row_of(ABX_OP_PROCESS_SIGNAL)->method; /* but KILL and TERM by a command */
+    if (is_native(map, abx_feature_name(ABX_FEATURE_PROCESS)) && !yyjson_mut_obj_get(map, signal))
+        abx_mut_str(d, map, signal, "emulated");
     return abx_json_freeze(d);
 }
 

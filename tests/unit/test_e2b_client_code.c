@@ -69,6 +69,24 @@ static void lines_become_events(void **state)
         .result = "{\"executionCount\":3}"});
 }
 
+/* Servers that name what they have not. */
+static void nothing_is_nothing(void **state)
+{
+    check(&(code_case){
+        .sent = "{\"code\":\"1+1\"}",
+        .answer =
+            "{\"type\":\"number_of_executions\",\"execution_count\":null}\n"
+            "{\"type\":\"stdout\",\"text\":null}\n{\"type\":\"stderr\"}\n{\"type\":null}\n{}\n"
+            "{\"type\":\"result\",\"text\":null,\"png\":null,\"json\":null,\"extra\":null,"
+            "\"is_main_result\":null}\n"
+            "{\"type\":\"error\",\"name\":\"E\",\"value\":null,\"traceback\":null}\n" END,
+        .events = "started {}\nresult {\"isMainResult\":false}\n"
+                  "error {\"name\":\"E\",\"value\":\"\",\"traceback\":\"\"}\n",
+        .out = "",
+        .err_out = "",
+        .result = "{}"});
+}
+
 static void our_dialect_tells_more(void **state)
 {
     check(&(code_case){
@@ -232,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_become_events),
+        cmocka_unit_test(nothing_is_nothing),
         cmocka_unit_test(our_dialect_tells_more),
         cmocka_unit_test(hostile_lines_are_errors),
         cmocka_unit_test(a_line_that_was_cut_by_the_kernels_end_is_forgiven),

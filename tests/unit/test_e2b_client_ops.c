@@ -81,8 +81,6 @@ static void signals(void **state)
           "{\"process\":{\"abxId\":\"p3\"},\"abx\":true,\"abxSignal\":9}", "{}", "{}");
     unary_error("process.signal", "{\"sandboxId\":\"s\",\"processId\":\"7\",\"signal\":\"9\"}",
                 "404 Not Found", "not_found", "PROCESS_NOT_FOUND");
-    refused(PLAIN, "process.signal", "{\"sandboxId\":\"s\",\"processId\":\"7\",\"signal\":\"INT\"}",
-            "FEATURE_MISSING");
     refused(PLAIN, "process.signal",
             "{\"sandboxId\":\"s\",\"processId\":\"7\",\"signal\":\"SIGNAL\"}", "USAGE");
     refused(PLAIN, "process.signal", "{\"sandboxId\":\"s\",\"processId\":\"p7\",\"signal\":\"9\"}",

@@ -2,6 +2,8 @@
  * are sent, and what is made of several requests because one of theirs cannot do it. */
 #include "envd_fake.h"
 
+#include "e2b/sign.h"
+
 #define JSON "application/json"
 
 static void assert_error(fake_run *run, const char *name, const char *text)
@@ -49,7 +51,6 @@ static void old_servers_are_not_asked_for_what_they_lack(void **state)
             "needs version 0.5.2 of the sandbox's envd, it is 0.5.1");
     refused("0.5.1", "process.stdin", "{\"processId\":\"7\",\"close\":true}", "0.5.2");
     refused("v0.6.1-rc1", "fs.write", "{\"path\":\"x\",\"metadata\":{\"a\":\"b\"}}", "0.6.2");
-    refused("9.9.9", "process.signal", "{\"processId\":\"7\",\"signal\":\"HUP\"}", "SIGHUP");
     refused(NULL, "process.attach", "{\"processId\":\"7\",\"fromOffset\":{\"stdout\":0}}", "");
 }
 
@@ -111,6 +112,67 @@ static void short_input_is_not_closed_where_that_cannot_be(void **state)
         "{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-c\",\"exec 3<&0; exec "
         "\\\"$@\\\" < <(exec head -c 5 <&3 3<&-) 3<&-\",\"sh\",\"a\"]},\"stdin\":true}");
     assert_request(&f, 1, "POST /process.Process/SendInput HTTP/1.1\r\n");
+    done(&f, &run);
+}
+
+/* --- signals -------------------------------------------------------------------------------------------------- */
+#define FOUND   "{\"processes\":[{\"config\":{\"cmd\":\"a\"},\"pid\":42}]}"
+#define SAID(b) "{\"event\":{\"data\":{\"stderr\":\"" b "\"}}}"
+#define CODE(n) "{\"event\":{\"end\":{\"exitCode\":" #n ",\"exited\":true}}}"
+
+static void signal_ends(const char *list, const char *const *stream, const char *name,
+                        const char *text)
+{
+    fake f;
+    fake_run run;
+    open_version(&f, NULL);
+    fake_reply(&f, "200 OK", JSON, list);
+    if (stream)
+        fake_stream(&f, stream);
+    fake_call(&f, &run, "process.signal", "{\"processId\":\"42\",\"signal\":\"INT\"}");
+    if (name)
+        assert_error(&run, name, text);
+    else
+        assert_result(&run, "{}");
+    if (stream) {
+        ABX_AUTO_FREE char *user = fake_header(&f, 1, "Authorization");
+        assert_string_equal(user, "Basic cm9vdDo=");
+        assert_string_equal(
+            fake_message(&f, 1),
+            "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"kill -2 -42 2>/dev/null "
+            "|| kill -2 42\",\"sh\",\"\"]},\"stdin\":false}");
+    }
+    done(&f, &run);
+}
+
+static void other_signals_are_sent_by_a_command(void **state)
+{
+    static const char *const ran[] = {STARTED, ENDED, "!{}", NULL};
+    static const char *const gone[] = {STARTED, SAID("Tm8gc3VjaCBwcm9jZXNz"), CODE(1), "!{}", NULL};
+    static const char *const forbidden[] = {STARTED, SAID("b3BlcmF0aW9uIG5vdCBwZXJtaXR0ZWQ="),
+                                            CODE(1), "!{}", NULL};
+    static const char *const no_shell[] = {STARTED, CODE(127), "!{}", NULL};
+    static const char *const cut[] = {STARTED, "!{}", NULL};
+    static const char *const nobody[] = {
+        "!{\"error\":{\"code\":\"unauthenticated\",\"message\":\"invalid username: 'root'\"}}",
+        NULL};
+    signal_ends(FOUND, ran, NULL, NULL);
+    signal_ends("{\"processes\":[{\"pid\":43}]}", NULL, "PROCESS_NOT_FOUND", "'42'");
+    signal_ends(FOUND, gone, "PROCESS_NOT_FOUND", "No such process");
+    signal_ends(FOUND, forbidden, "FORBIDDEN", "permitted");
+    signal_ends(FOUND, no_shell, "FEATURE_MISSING", "no shell");
+    signal_ends(FOUND, cut, "BACKEND_ANSWER", "without a result");
+
+    fake f; /* where nobody is called root, whoever runs the calls */
+    fake_run run;
+    open_version(&f, NULL);
+    fake_reply(&f, "200 OK", JSON, FOUND);
+    fake_stream(&f, nobody);
+    fake_stream(&f, ran);
+    fake_call(&f, &run, "process.signal", "{\"processId\":\"42\",\"signal\":\"34\"}");
+    assert_result(&run, "{}");
+    ABX_AUTO_FREE char *user = fake_header(&f, 2, "Authorization");
+    assert_null(user);
     done(&f, &run);
 }
 
@@ -550,6 +612,65 @@ static void what_stands_before_a_sandbox_is_understood(void **state)
     }
 }
 
+/* --- signed addresses ---------------------------------------------------------------------------------------- */
+#define OFTEN "abababababababababababababababababababababababababababababababab"
+
+static void signed_addresses(void **state)
+{
+    static const struct {
+        const char *path, *operation, *user, *token;
+        int64_t until;
+        const char *url;
+    } rows[] = {
+        {"hello.txt", "read", "user", "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0", -1,
+         "http://e/x/"
+         "files?username=user&path=hello.txt&signature=v1_gUtH%"
+         "2Fs9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E"},
+        {"a.txt", "read", NULL, OFTEN, -1,
+         "http://e/x/files?path=a.txt&signature=v1_vZeklrHmvLf0jNEHGgkSmhvclSqo1jc6vYnj6IQ0VJM"},
+        {"a.txt", "write", "root", OFTEN, 1700000000,
+         "http://e/x/files?username=root&path=a.txt&signature="
+         "v1_LqNgX68f7oZCmY04mYa7VDiwdM%2Fjed3S9kvSn6eMBJ0&signature_expiration=1700000000"},
+        {"a b/ü", "read", NULL, NULL, -1, "http://e/x/files?path=a%20b%2F%C3%BC"},
+        {NULL, "write", NULL, NULL, -1, "http://e/x/files"}};
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        ABX_AUTO_FREE char *url =
+            abx_e2b_file_url("http://e/x/", rows[i].path, rows[i].operation, rows[i].user,
+                             rows[i].token, rows[i].until, NULL);
+        assert_string_equal(url, rows[i].url);
+    }
+    ABX_AUTO_ERROR err = NULL;
+    assert_null(abx_e2b_file_url("http://e", "a", "read", NULL, NULL, 5, &err));
+    assert_int_equal(err->id, ABX_ERR_USAGE);
+}
+
+/* --- what it uses -------------------------------------------------------------------------------------------- */
+static void what_envd_counts(void **state)
+{
+    static const char *const bad[] = {"{}", "[]", "{\"ts\":1}", "{\"ts\":-1,\"mem_total\":1}", "x"};
+    fake f;
+    fake_run run;
+    open_version(&f, "0.6.13");
+    fake_reply(&f, "200 OK", JSON,
+               "{\"ts\":1767225605,\"cpu_count\":2,\"cpu_used_pct\":13.25,\"mem_total_mib\":9,"
+               "\"mem_total\":1000,\"mem_used\":100,\"mem_cache\":50,\"disk_used\":10,"
+               "\"disk_total\":100}\n");
+    fake_call(&f, &run, "sandbox.metrics", "{}");
+    assert_result(&run, "{\"timestamp\":\"2026-01-01T00:00:05Z\",\"cpuCount\":2,\"memUsed\":100,"
+                        "\"memTotal\":1000,\"memCache\":50,\"diskUsed\":10,\"diskTotal\":100,"
+                        "\"cpuUsedPct\":13.25}");
+    assert_request(&f, 0, "GET /metrics HTTP/1.1\r\n");
+    done(&f, &run);
+    for (size_t i = 0; i < ABX_COUNT(bad); i++) {
+        open_version(&f, NULL);
+        fake_reply(&f, "200 OK", JSON, bad[i]);
+        fake_call(&f, &run, "sandbox.metrics", "{}");
+        assert_error(&run, "BACKEND_ANSWER", "");
+        done(&f, &run);
+    }
+    refused("0.1.4", "sandbox.metrics", "{}", "0.1.5");
+}
+
 /* --- once ---------------------------------------------------------------------------------------------------- */
 static int on_alive(void *data)
 {
@@ -606,6 +727,7 @@ int main(void)
         cmocka_unit_test(a_text_that_is_no_version_has_it_all),
         cmocka_unit_test(input_of_old_servers_is_ended_by_a_shell),
         cmocka_unit_test(short_input_is_not_closed_where_that_cannot_be),
+        cmocka_unit_test(other_signals_are_sent_by_a_command),
         cmocka_unit_test(whose_files_they_are),
         cmocka_unit_test(tokens_and_paths),
         cmocka_unit_test(options_that_do_not_fit),
@@ -619,6 +741,8 @@ int main(void)
         cmocka_unit_test(changes_are_asked_for),
         cmocka_unit_test(watchers_that_fail),
         cmocka_unit_test(what_stands_before_a_sandbox_is_understood),
+        cmocka_unit_test(signed_addresses),
+        cmocka_unit_test(what_envd_counts),
         cmocka_unit_test(a_start_is_never_sent_twice),
         cmocka_unit_test(a_limit_that_nobody_keeps_is_kept_here),
     };

@@ -52,8 +52,9 @@ static abx_err_id id_of(const abx__ctl_reply *r, const char *message)
     case 400:
     case 422:
         /* some say so of a template that is not there */
-        return r->about == ABX__ABOUT_TEMPLATE && mentions(message, "not found")
-                   ? ABX_ERR_TEMPLATE_NOT_FOUND
+        return (r->about == ABX__ABOUT_TEMPLATE || r->about == ABX__ABOUT_SNAPSHOT) &&
+                       mentions(message, "not found")
+                   ? not_found(r->about)
                    : ABX_ERR_USAGE;
     case 401: return ABX_ERR_API_KEY;
     case 403: return quota ? ABX_ERR_QUOTA : ABX_ERR_FORBIDDEN;

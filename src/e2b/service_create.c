@@ -265,7 +265,7 @@ static void send_create(abx__svc_job *job)
                           .path = path,
                           .body = body,
                           .makes = true,
-                          .about = ABX__ABOUT_TEMPLATE,
+                          .about = job->about,
                           .subject = yyjson_get_str(template_id),
                           .then = on_answer};
     abx__svc_job_send(job, &send);
@@ -278,6 +278,8 @@ int abx__svc_create(abx_e2b_service *s, abx_call *call, abx_error **err)
         return -1;
     abx__svc_job *job = abx__svc_job_new(s, call);
     job->cancel = on_cancel;
+    job->about = abx_json_get(abx_call_params(call), "snapshot") ? ABX__ABOUT_SNAPSHOT
+                                                                 : ABX__ABOUT_TEMPLATE;
     job->body = abx_json_freeze(body);
     send_create(job);
     return 0;

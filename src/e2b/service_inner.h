@@ -83,6 +83,7 @@ struct abx__svc_job {
     uint64_t ready_until, silent_until;
     unsigned step;
     bool repeated, unwanted;
+    abx__about about; /* of a create: what is missing when it says "not found" */
     yyjson_mut_doc *result;
     yyjson_mut_val *items;
 };

@@ -47,7 +47,7 @@ static bool mentions(const char *message, const char *word)
 static abx_err_id id_of(const abx__ctl_reply *r, const char *message)
 {
     bool quota = mentions(message, "quota") || mentions(message, "maximum number") ||
-                 mentions(message, "no more resource") || mentions(message, "limit exceeded");
+                 mentions(message, "no more resource");
     switch (r->status) {
     case 400:
     case 422:

@@ -278,8 +278,8 @@ int abx__svc_create(abx_e2b_service *s, abx_call *call, abx_error **err)
         return -1;
     abx__svc_job *job = abx__svc_job_new(s, call);
     job->cancel = on_cancel;
-    job->about = abx_json_get(abx_call_params(call), "snapshot") ? ABX__ABOUT_SNAPSHOT
-                                                                 : ABX__ABOUT_TEMPLATE;
+    job->about =
+        abx_json_get(abx_call_params(call), "snapshot") ? ABX__ABOUT_SNAPSHOT : ABX__ABOUT_TEMPLATE;
     job->body = abx_json_freeze(body);
     send_create(job);
     return 0;

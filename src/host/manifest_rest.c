@@ -52,9 +52,15 @@ static void take_checked(abx_mf_reader *r, const abx_toml_node *node, const char
         put(to, key, text);
 }
 
+/* An address, or a word that is one, and a path behind it. */
+static bool is_data_url(const char *plain)
+{
+    return (plain[0] == 'x' && !strpbrk(plain, " \"<>\\^`{|}")) || abx__mf_is_url(plain);
+}
+
 static void take_url(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)
 {
-    take_checked(r, node, key, to, abx__mf_is_url,
+    take_checked(r, node, key, to, node->text[0] == '{' ? is_data_url : abx__mf_is_url,
                  "an address that begins with https:// or http://");
 }
 
@@ -76,12 +82,6 @@ static void take_pattern(abx_mf_reader *r, const abx_toml_node *node, const char
         abx__mf_wrong(r, node, key, NULL, expected, NULL);
     else
         take_checked(r, node, key, to, is_host, expected);
-}
-
-/* An address, or a word that is one, and a path behind it. */
-static bool is_data_url(const char *plain)
-{
-    return (plain[0] == 'x' && !strpbrk(plain, " \"<>\\^`{|}")) || abx__mf_is_url(plain);
 }
 
 static void take_data_url(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)

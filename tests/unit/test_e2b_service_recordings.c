@@ -143,7 +143,9 @@ static void play(const question *q, yyjson_val *record, yyjson_val *body)
     svc s;
     svc_run run;
     svc_open(&s, &abx_e2b_plain);
-    svc_answer *a = svc_say(&s, q->line, status, text_of(response, "body"));
+    /* of a long list the recording holds a part: the question is what counts then */
+    const char *body_text = abx_json_get(response, "cut") ? "[]" : text_of(response, "body");
+    svc_answer *a = svc_say(&s, q->line, status, body_text);
     if (status == 429) /* it comes again, and is refused for longer than anybody waits */
         a->headers[0] = "Retry-After: 3600";
     bool asks_on = strcmp(q->method, "sandbox.connect") == 0 && !want;
@@ -175,6 +177,7 @@ static size_t play_file(const char *name)
         yyjson_val *record = yyjson_doc_get_root(d), *request = abx_json_get(record, "request");
         if (strcmp(text_of(record, "plane"), "control") != 0)
             continue;
+
         const char *sent = text_of(request, "body");
         ABX_AUTO_JSON body = *sent ? yyjson_read(sent, strlen(sent), 0) : NULL;
         question q;
@@ -190,12 +193,12 @@ static size_t play_file(const char *name)
 
 static void recorded_in_python(void **state)
 {
-    assert_int_equal(play_file("control-python.jsonl"), 23);
+    assert_int_equal(play_file("control-python.jsonl"), 22);
 }
 
 static void recorded_in_javascript(void **state)
 {
-    assert_int_equal(play_file("control-js.jsonl"), 18);
+    assert_int_equal(play_file("control-js.jsonl"), 19);
 }
 
 int main(void)

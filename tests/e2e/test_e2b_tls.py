@@ -43,6 +43,24 @@ while True:
     peer.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\n{"host": "%s"}' % host.encode())
     peer.close()
 """
+MANIFEST = """schema = 1
+id = "cloud"
+name = "Cloud"
+version = "1.0.0"
+[runtime]
+kind = "rest"
+protocol = "e2b-rest/1"
+features = ["process", "filesystem"]
+[rest]
+apiUrl = "{url}"
+domain = "{domain}"
+keyOption = "key"
+[[options]]
+name = "key"
+type = "string"
+secret = true
+env = "CLOUD_KEY"
+"""
 NODE = """
 const answer = await fetch(`https://api.${process.env.E2B_DOMAIN}/v2/sandboxes`, {headers: {"X-API-Key": process.env.E2B_API_KEY}})
 console.log(answer.status, JSON.stringify(await answer.json()))
@@ -140,6 +158,31 @@ def test_a_port_by_its_name(there):
         return r["status"] == 200 and r["body"]
     assert wait_for(answered, "the service answers") == {"host": f"8000-{box}.{domain}"}
     there.ok("kill", box)
+
+
+def test_a_provider_of_kind_rest_goes_there(there, names):
+    """Our own client to our own server: trusted by SSL_CERT_FILE, else told why not."""
+    status, env = (there.ok("e2b", verb, "--json").json for verb in ("status", "env"))
+    plugin = there.work / "cloud"
+    plugin.mkdir()
+    (plugin / "abx-provider.toml").write_text(MANIFEST.format(url=status["tlsUrl"], domain=status["domain"]))
+    caller = There(names)
+    try:
+        run = ["-P", str(plugin), "run", "--", "echo", "over", "https"]
+        variables = {"CLOUD_KEY": env["E2B_API_KEY"], "SSL_CERT_FILE": env["NODE_EXTRA_CA_CERTS"]}
+        r = caller.ok(*run, env=variables)
+        assert r.text == "over https\n"
+        variables["SSL_CERT_FILE"] = AUTHORITIES
+        r = caller(*run, env=variables)
+        assert r.code not in (0, None) and r.out == b"", repr(r)
+        assert f"cannot trust 'https://api.{status['domain']}'" in r.errors, repr(r)
+        assert "is by 'abx e2b authority" in r.errors and f"those in '{AUTHORITIES}'" in r.errors
+        variables["SSL_CERT_FILE"] = "/no/such/file"
+        r = caller(*run, env=variables)
+        assert "'/no/such/file' (SSL_CERT_FILE)" in r.errors, repr(r)
+        assert env["E2B_API_KEY"] not in r.errors
+    finally:
+        caller.close()
 
 
 @pytest.mark.once

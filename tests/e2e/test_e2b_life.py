@@ -190,3 +190,14 @@ def test_the_port_of_last_time_may_be_taken(served):
         taken.bind(("127.0.0.1", door.port))
         taken.listen()
         assert Door(served).port != door.port
+
+
+def test_in_the_background_it_holds_nothing_of_its_caller(served):
+    ours, given = os.pipe()
+    p = served.start("e2b", "serve", "--detach", pass_fds=[given])
+    p.communicate(timeout=60)
+    os.close(given)
+    assert os.read(ours, 1) == b""  # end of file: nobody has the other end
+    os.close(ours)
+    pid = served.ok("e2b", "status", "--json").json["pid"]
+    assert os.getsid(pid) == pid != os.getsid(0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -160,6 +161,14 @@ static int serve(serving *s, int (*on_ready)(abx_cli *, const abx_served *, abx_
 }
 
 /* --- in the background --------------------------------------------------------------------------------------------- */
+/* What our caller has open (a lock, a pipe) would stay so for as long as we serve. */
+static void close_inherited(int but)
+{
+    if (but > 3)
+        (void)close_range(3, (unsigned)but - 1, 0);
+    (void)close_range((unsigned)but + 1, UINT_MAX, 0);
+}
+
 /* Standard streams of a process without a terminal: nothing, and a log of its own. */
 static int leave_terminal(const char *home, const char *name, abx_error **err)
 {
@@ -190,6 +199,7 @@ static void report_error(int fd, const abx_error *e)
 static int background(serving *s, int report, abx_error **err)
 {
     abx_error *why = NULL;
+    close_inherited(report);
     int rc = leave_terminal(s->cli->_home, s->kind->name, &why);
     if (rc == 0)
         rc = serve(s, NULL, report, &why);

@@ -8,6 +8,14 @@
 #define REFRESH_MOST  3600
 
 /* --- timeout ------------------------------------------------------------------------------------------------------- */
+static void take_end(e2b_request *r, yyjson_val *result)
+{
+    int64_t ends;
+    const char *text = abx_json_str(result, "expiresAt", NULL);
+    r->box->ends_ms = text && abx_parse_rfc3339(text, &ends) == 0 ? ends : INT64_MAX;
+    e2b_expiry_arm(r->door);
+}
+
 static void on_set(void *data, yyjson_val *result, const abx_error *err)
 {
     e2b_request *r = data;
@@ -15,10 +23,7 @@ static void on_set(void *data, yyjson_val *result, const abx_error *err)
         e2b_reply_error(r, err);
         return;
     }
-    int64_t ends;
-    const char *text = abx_json_str(result, "expiresAt", NULL);
-    r->box->ends_ms = text && abx_parse_rfc3339(text, &ends) == 0 ? ends : INT64_MAX;
-    e2b_expiry_arm(r->door);
+    take_end(r, result);
     e2b_reply(r, 204, NULL);
 }
 
@@ -139,9 +144,27 @@ static void go_on(e2b_request *r, int64_t seconds)
     e2b_resume(r->box, seconds, !abx_json_bool(r->body, "memory", true), on_resumed, r);
 }
 
+static void on_set_instead(void *data, yyjson_val *result, const abx_error *err)
+{
+    e2b_request *r = data;
+    if (err) {
+        e2b_reply_error(r, err);
+        return;
+    }
+    take_end(r, result);
+    e2b_reply_sandbox(r, 200, r->box);
+}
+
 static void on_extended(void *data, yyjson_val *result, const abx_error *err)
 {
     e2b_request *r = data;
+    if (err && err->id == ABX_ERR_FEATURE_MISSING) { /* its life may be set all the same */
+        yyjson_mut_val *root;
+        yyjson_mut_doc *params = e2b_box_params(r->box, &root);
+        abx_mut_int(params, root, "timeoutMs", abx_json_int(r->body, "timeout", TIMEOUT_V2) * 1000);
+        e2b_request_ask(r, ABX_OP_SANDBOX_SET_TIMEOUT, params, on_set_instead);
+        return;
+    }
     if (err) {
         e2b_reply_error(r, err);
         return;

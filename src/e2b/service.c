@@ -145,7 +145,12 @@ static int check_options(const abx_e2b_service_options *o, abx_error **err)
                                "http://"
                              : "provider '%s' has no address%s",
                         o->provider, url);
-    if (has_control(url) || has_control(o->domain))
+    if (o->domain && *o->domain && !abx__svc_is_domain(o->domain)) {
+        ABX_AUTO_FREE char *shown = abx_printable(o->domain);
+        return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
+                        "provider '%s': its domain '%s' is no name of a host", o->provider, shown);
+    }
+    if (has_control(url))
         return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
                         "provider '%s': its address has control characters", o->provider);
     if (has_control(o->api_key))

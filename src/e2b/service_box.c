@@ -133,7 +133,7 @@ void abx__svc_box_forget(abx__svc_box *box, bool gone)
 }
 
 /* --- the address of a port ------------------------------------------------------------------------------------ */
-static bool is_domain(const char *s)
+bool abx__svc_is_domain(const char *s)
 {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:");
     return n > 0 && s[n] == 0;
@@ -142,7 +142,7 @@ static bool is_domain(const char *s)
 char *abx__svc_port_url(const abx_e2b_service *s, const char *id, const char *domain, int port)
 {
     const char *pattern = s->dialect->data_url;
-    if (!domain || s->dialect->own_domain || !is_domain(domain))
+    if (!domain || s->dialect->own_domain || !abx__svc_is_domain(domain))
         domain = s->domain;
     if (!pattern)
         pattern = "https://{port}-{id}.{domain}";

@@ -58,6 +58,8 @@ abx__svc_box *abx__svc_box_learn(abx_e2b_service *s, yyjson_val *sandbox);
 void abx__svc_box_forget(abx__svc_box *box, bool gone);
 /* Run a call inside its sandbox: as abx_e2b_service_start. */
 int abx__svc_box_start(abx_e2b_service *s, abx_call *call, abx_error **err);
+/* Letters, digits, '.', '-' and a port: what may stand in an address. */
+bool abx__svc_is_domain(const char *s);
 /* URL of a port, without a slash at its end. Owned. NULL and *err: an answer named a domain that is none. */
 char *abx__svc_port_url(const abx_e2b_service *s, const char *id, const char *domain, int port);
 

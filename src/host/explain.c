@@ -63,6 +63,8 @@ static void explain_missing(const abx_providers *known, const abx_credentials *c
     char *message = abx_format("%s: looked for %s in %s", err->message, c->secrets[0].name, places);
     free(err->message);
     err->message = message;
+    if (err->hint && strstr(err->hint, "abx provider login"))
+        return;
     (void)!abx_buf_addf(&hint, "type 'abx provider login %s'", c->provider);
     set_hint(err, &hint);
 }
@@ -72,7 +74,7 @@ static void explain_key(const abx_providers *known, const abx_credentials *c, ab
     ABX_AUTO_BUF hint = ABX_BUF(HINT_MAX);
     bool given = false; /* one that is only being tried */
     if (c->secret_count == 0) {
-        if (c->key_withheld)
+        if (c->key_withheld && !(err->hint && strstr(err->hint, "--inherit")))
             (void)!abx_buf_addf(&hint,
                                 "it may not see your API key: install '%s' again with '--inherit "
                                 "apiKey'",
@@ -105,6 +107,8 @@ static void explain_address(const abx_providers *known, const abx_credentials *c
                             v.shown ? v.shown : "", v.where);
         free(v.shown);
     }
+    if (hint.len == 0 && c->address && abx_credentials_takes(c, "api_url"))
+        (void)!abx_buf_addf(&hint, "'%s' is what its manifest says", c->address);
     if (hint.len == 0)
         return;
     (void)!abx_buf_addf(&hint,
@@ -119,8 +123,6 @@ void abx_explain_error(const abx_providers *known, const char *id, bool asked, a
     bool about_key = err->id == ABX_ERR_API_KEY;
     bool about_address = asked && (err->id == ABX_ERR_NETWORK || err->id == ABX_ERR_BACKEND_ANSWER);
     if (!known->config || (!about_key && !about_address))
-        return;
-    if (err->hint && strstr(err->hint, "abx provider login")) /* it was here before */
         return;
     ABX_AUTO_CREDENTIALS c;
     if (abx_credentials_open(known, id, &c, NULL) < 0)

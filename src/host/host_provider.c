@@ -22,7 +22,7 @@ static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest 
     return NULL;
 }
 
-void abx__host_explain(const abx_host *host, const char *id, bool asked, abx_error *err)
+static void explain(const abx_host *host, const char *id, bool asked, abx_error *err)
 {
     abx_providers known = {.home = host->home, .adapters = host->adapters, .config = host->config};
     abx_explain_error(&known, id, asked, err);
@@ -171,6 +171,12 @@ static abx_open_provider *find_open(const abx_host *host, const char *id)
     return NULL;
 }
 
+void abx__host_explain(const abx_host *host, const char *id, bool asked, abx_error *err)
+{
+    if (find_open(host, id)) /* else that it cannot be opened was explained already */
+        explain(host, id, asked, err);
+}
+
 int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_error **err)
 {
     abx_open_provider *p = find_open(host, id);
@@ -186,7 +192,7 @@ int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_e
         if (why && !why->provider && adapter)
             why->provider = abx_strdup(id);
         if (why)
-            abx__host_explain(host, id, true, why);
+            explain(host, id, true, why);
         abx__host_free_provider(p);
         return abx_error_take(err, why);
     }

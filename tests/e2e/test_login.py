@@ -301,3 +301,35 @@ def test_errors_say_where_an_address_comes_from(demo):
     assert "api_url is 'https://other.example' by ABX_API_URL" in e["hint"]
     e = demo("ls", "--json", env={"ABX_API_URL": "other.example"}, code=2).error
     assert "ABX_API_URL must be an address that begins with https:// or http://" in e["message"]
+
+
+def test_a_service_by_manifest_is_told_the_same(abx):
+    folder = abx.folder / "cloud"
+    folder.mkdir()
+    (folder / "abx-provider.toml").write_text("""schema = 1
+id = "cloud"
+name = "Cloud"
+version = "1.0.0"
+[runtime]
+kind = "rest"
+protocol = "e2b-rest/1"
+features = ["list"]
+[connection]
+inherit = ["apiKey", "apiUrl", "domain"]
+[rest]
+apiUrl = "http://127.0.0.1:1"
+""")
+    abx.env["ABX_PROVIDER"] = "cloud"
+    abx.ok("provider", "install", str(folder), "--yes", "--inherit", "none")
+    e = abx("ls", "--json", code=4).error
+    assert e["hint"].count("--inherit apiKey") == 1
+    abx.ok("provider", "install", str(folder), "--yes", "--inherit", "apiKey,apiUrl,domain")
+    e = abx("ls", "--json", code=4).error
+    assert "looked for api_key in ABX_API_KEY, [providers.cloud] of" in e["message"]
+    assert e["hint"].count("abx provider login cloud") == 1
+    e = abx("ls", "--json", env={"ABX_API_KEY": KEY}, code=8).error
+    assert "'http://127.0.0.1:1' is what its manifest says" in e["hint"] and "providers.cloud" in e["hint"]
+    e = abx("ls", "--json", env={"ABX_API_KEY": KEY, "ABX_DOMAIN": "a b"}, code=2).error
+    assert "its domain 'a b' is no name of a host" in e["message"]
+    r = login(abx, KEY, "--api-url", "http://127.0.0.1:1", code=8)
+    assert "nothing was stored" in r.errors

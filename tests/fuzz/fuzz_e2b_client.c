@@ -41,6 +41,8 @@ static const struct {
     {"fs.list", "{\"path\":\"x\"}"},
     {"fs.make_dir", "{\"path\":\"x\"}"},
     {"fs.watch", "{\"path\":\"x\"}"},
+    {"process.signal", "{\"processId\":\"7\",\"signal\":\"INT\"}"},
+    {"sandbox.metrics", "{}"},
 };
 
 static int dial(void *data, abx_error **err)

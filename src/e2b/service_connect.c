@@ -139,6 +139,7 @@ static bool try_next_way(abx__svc_job *job, const abx__ctl_answer *answer)
 static void on_answer(abx__svc_job *job, const abx__ctl_answer *answer, abx_error *err)
 {
     abx_e2b_way way = way_of(job);
+    ABX_CHECK(err || answer);
     bool runs = err && answer && way == ABX_E2B_RESUME && answer->status == 409;
     if (answer && !answer->no_route && answer->status != 401 && answer->status != 403)
         job->service->way = way;

@@ -10,7 +10,7 @@ import time
 
 from e2b import PtySize, RateLimitException, Sandbox
 
-FLOOD = "while :; do head -c 20000 /dev/zero | tr '\\0' x; sleep 0.1; done"
+FLOOD = "while :; do for i in 1 2 3 4 5 6 7 8 9; do printf %20000s; done; sleep 1; done"
 
 
 def drain(handle):

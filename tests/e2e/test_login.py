@@ -95,6 +95,7 @@ def test_a_key_that_works_is_stored_for_its_owner_only(demo):
     assert "****6789" in shown and KEY not in shown
 
 
+@pytest.mark.once
 def test_options_go_with_the_key_and_comments_stay(demo):
     demo.file.write_text('# mine\noutput = "table" # why\n')
     demo.file.chmod(0o600)
@@ -107,6 +108,7 @@ def test_options_go_with_the_key_and_comments_stay(demo):
     assert "good-other-9876" in stored(demo) and KEY not in stored(demo) and 'region = "eu"' in stored(demo)
 
 
+@pytest.mark.once
 def test_a_key_that_is_refused_changes_nothing(demo):
     login(demo, KEY, code=0)
     before = demo.file.read_bytes()
@@ -121,6 +123,7 @@ def test_a_key_that_is_refused_changes_nothing(demo):
     assert demo.file.read_bytes() == before
 
 
+@pytest.mark.once
 def test_what_is_no_key(demo):
     for key, code in [("", 2), ("   ", 2), ("good key", 4), ("good\x1b[2J", 4), ("goodé", 4)]:
         r = login(demo, key, code=code)
@@ -131,6 +134,7 @@ def test_what_is_no_key(demo):
     assert f'"{KEY}"' in stored(demo)
 
 
+@pytest.mark.once
 def test_a_reference_is_tried_and_stored_as_such(demo):
     login(demo, "env:MY_KEY", env={"MY_KEY": "bad"}, code=4)
     login(demo, "env:MY_KEY", code=2)  # no such variable
@@ -143,6 +147,7 @@ def test_a_reference_is_tried_and_stored_as_such(demo):
     demo.ok("ls")
 
 
+@pytest.mark.once
 def test_a_profile_has_keys_of_its_own(demo):
     demo.ok("config", "set", "profiles.work.provider", "demo")
     login(demo, KEY, code=0)
@@ -156,6 +161,7 @@ def test_a_profile_has_keys_of_its_own(demo):
     assert "good-at-work" not in stored(demo) and KEY in stored(demo)
 
 
+@pytest.mark.once
 def test_what_comes_before_the_file_is_told(demo):
     r = login(demo, KEY, env={"ABX_API_KEY": "good-of-variable", "ABX_PROVIDER": "local"}, code=2)
     assert "takes no key" in r.errors
@@ -166,6 +172,7 @@ def test_what_comes_before_the_file_is_told(demo):
     assert "of-variable" not in r.errors and KEY not in stored(demo)
 
 
+@pytest.mark.once
 def test_several_keys_come_a_line_each(abx):
     install(abx, more=PIN)
     login(abx, f"{KEY}\npin-0123456789", code=0)
@@ -179,6 +186,7 @@ def test_several_keys_come_a_line_each(abx):
     assert "pin" not in stored(abx) and "api_key" not in stored(abx)
 
 
+@pytest.mark.once
 def test_providers_that_cannot_be_asked_and_that_may_not_see(abx):
     install(abx, features='["process"]')
     r = login(abx, "whatever", "--json", code=0)
@@ -193,6 +201,7 @@ def test_providers_that_cannot_be_asked_and_that_may_not_see(abx):
     abx("provider", "logout", "nosuch", code=3)
 
 
+@pytest.mark.once
 def test_a_dry_run_asks_for_no_key(demo):
     r = demo("provider", "login", "--dry-run", "--json", "--region", "eu", code=0)
     assert r.json["actions"][0]["params"]["keys"] == ["region", "api_key"]
@@ -242,6 +251,7 @@ def test_an_interrupt_leaves_all_as_it_was(demo, terminal, how):
     assert t.is_restored() and "demo" not in stored(demo)
 
 
+@pytest.mark.once
 def test_nobody_is_asked_who_must_not_be(demo, terminal):
     t = terminal(demo, "provider", "login", "--no-input")
     assert t.end() == 2
@@ -252,6 +262,7 @@ def test_nobody_is_asked_who_must_not_be(demo, terminal):
     login(demo, KEY, "--no-input", code=0)
 
 
+@pytest.mark.once
 def test_killed_at_any_moment_the_file_is_whole(demo):
     old = '# mine\n[providers.demo]\napi_key = "good-old"\nregion = "eu"\n'
     new = old.replace("good-old", KEY).replace('"eu"', '"us"')
@@ -272,6 +283,7 @@ def test_killed_at_any_moment_the_file_is_whole(demo):
 # --- who is told what ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 def test_errors_say_where_the_key_was_looked_for(demo):
     e = demo("ls", "--json", code=4).error
     assert f"looked for api_key in ABX_API_KEY, [providers.demo] of '{demo.file}', '/etc/abx/config.toml'" in e["message"]
@@ -292,6 +304,7 @@ def test_errors_say_where_the_key_was_looked_for(demo):
     assert f"[profiles.p.providers.demo] and [providers.demo] of '{demo.file}'" in e["message"]
 
 
+@pytest.mark.once
 def test_errors_say_where_an_address_comes_from(demo):
     demo.file.write_text('[providers.demo]\napi_key = "good-lost"\napi_url = "https://api.example"\n')
     demo.file.chmod(0o600)
@@ -303,6 +316,7 @@ def test_errors_say_where_an_address_comes_from(demo):
     assert "ABX_API_URL must be an address that begins with https:// or http://" in e["message"]
 
 
+@pytest.mark.once
 def test_a_service_by_manifest_is_told_the_same(abx):
     folder = abx.folder / "cloud"
     folder.mkdir()

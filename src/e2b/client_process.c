@@ -15,6 +15,7 @@ static void follow_clear(abx__envd_job *job)
     abx__follow *f = job->state;
     free(f->id);
     free(f->input);
+    abx_error_free(f->why);
     yyjson_mut_doc_free(f->exit);
 }
 

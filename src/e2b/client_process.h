@@ -15,7 +15,8 @@ typedef struct abx__follow {
     size_t input_len, input_sent;
     bool no_close; /* the input ends by itself */
     bool stopping;
-    bool overdue; /* its time is up, and the server let it run */
+    abx_error *why; /* its input was lost: the failure, while it is killed */
+    bool overdue;   /* its time is up, and the server let it run */
 } abx__follow;
 
 /* client_process.c: the exit event and the result; end may be NULL when it timed out. */

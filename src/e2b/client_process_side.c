@@ -4,9 +4,23 @@
 #include "base/mem.h"
 
 /* --- input for a server that takes it by calls --------------------------------------------------------------- */
+/* Input that did not arrive, or whose end did not: the process would wait for it for ever. */
+static bool is_lost(const abx__envd_job *job, const abx_error *err)
+{
+    const abx__follow *f = job->state;
+    return err && !job->client->abx && !f->stopping && !f->has_exit &&
+           err->id != ABX_ERR_PROCESS_NOT_FOUND && err->id != ABX_ERR_CONFLICT;
+}
+
 static void on_input_closed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 {
     abx__follow *f = job->state;
+    if (is_lost(job, err)) {
+        f->why = err;
+        f->stopping = true;
+        abx__follow_kill(job);
+        return;
+    }
     abx_error_free(err); /* the process has ended or closed it: its end says the rest */
     if (f->stopping)
         abx__follow_kill(job);
@@ -23,6 +37,7 @@ static void close_input(abx__envd_job *job)
         .kind = ABX__ENVD_INPUT,
         .timeout_ms = ABX__ENVD_UNARY_MS,
         .side = true,
+        .safe = true,
     };
     abx__follow *f = job->state;
     yyjson_mut_val *root = NULL;
@@ -74,6 +89,10 @@ static void on_killed(abx__envd_job *job, yyjson_val *answer, abx_error *err)
 {
     abx__follow *f = job->state;
     abx_error_free(err);
+    if (f->why) {
+        abx__envd_job_fail(job, ABX_TAKE(f->why));
+        return;
+    }
     if (!f->overdue) {
         abx__envd_job_stop(job);
         return;
@@ -97,7 +116,7 @@ void abx__follow_kill(abx__envd_job *job)
     abx__follow *f = job->state;
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
-    bool wanted = f->overdue || f->kill;
+    bool wanted = f->overdue || f->kill || f->why;
     if (!wanted || !f->started || f->has_exit || job->client->abx ||
         abx__envd_put_selector(job->client, d, root, f->id, NULL) < 0) {
         on_killed(job, NULL, NULL);

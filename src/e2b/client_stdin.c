@@ -52,6 +52,7 @@ static int close_stdin(abx__envd_job *job, const char *id,
         .answer = ABX_E2B_CLOSE_STDIN_RESPONSE,
         .kind = ABX__ENVD_INPUT,
         .timeout_ms = ABX__ENVD_UNARY_MS,
+        .safe = true,
     };
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);

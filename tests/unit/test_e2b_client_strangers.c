@@ -115,6 +115,27 @@ static void short_input_is_not_closed_where_that_cannot_be(void **state)
     done(&f, &run);
 }
 
+/* A process whose input was lost on the way would wait for ever. */
+static void lost_input_ends_the_call(void **state)
+{
+    static const char *const begun[] = {STARTED, NULL};
+    for (int close = 0; close < 2; close++) {
+        fake f;
+        fake_run run;
+        open_version(&f, NULL);
+        fake_stream(&f, begun)->n -= strlen("0\r\n\r\n");
+        if (close)
+            fake_reply(&f, "200 OK", JSON, "{}");
+        fake_reply(&f, "503 Unavailable", "text/plain", "later");
+        fake_reply(&f, "200 OK", JSON, "{}");
+        fake_call(&f, &run, "process.start", "{\"cmd\":[\"a\"],\"input\":{\"text\":\"hello\"}}");
+        assert_error(&run, "NETWORK", "later");
+        size_t last = f.request_count - 1;
+        assert_request(&f, last, "POST /process.Process/SendSignal HTTP/1.1\r\n");
+        done(&f, &run);
+    }
+}
+
 /* --- signals -------------------------------------------------------------------------------------------------- */
 #define FOUND   "{\"processes\":[{\"config\":{\"cmd\":\"a\"},\"pid\":42}]}"
 #define SAID(b) "{\"event\":{\"data\":{\"stderr\":\"" b "\"}}}"
@@ -727,6 +748,7 @@ int main(void)
         cmocka_unit_test(a_text_that_is_no_version_has_it_all),
         cmocka_unit_test(input_of_old_servers_is_ended_by_a_shell),
         cmocka_unit_test(short_input_is_not_closed_where_that_cannot_be),
+        cmocka_unit_test(lost_input_ends_the_call),
         cmocka_unit_test(other_signals_are_sent_by_a_command),
         cmocka_unit_test(whose_files_they_are),
         cmocka_unit_test(tokens_and_paths),

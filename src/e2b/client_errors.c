@@ -1,6 +1,5 @@
 #include "e2b/client_inner.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,29 +7,14 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-
-#define MAX_TEXT 1000 /* bytes of a foreign text that go into an error */
-
-/* A foreign text as one line of bounded length. */
-static char *one_line(const char *text)
-{
-    size_t n = strlen(text);
-    ABX_AUTO_FREE char *head = abx_strndup(text, n < MAX_TEXT ? n : abx_utf8_whole(text, MAX_TEXT));
-    for (char *p = head; *p; p++)
-        if (*p == '\n' || *p == '\r' || *p == '\t')
-            *p = ' ';
-    n = strlen(head);
-    while (n > 0 && head[n - 1] == ' ')
-        head[--n] = 0;
-    return abx_printable(head);
-}
+#include "e2b/foreign.h"
 
 abx_error *abx__envd_stamp(const abx_envd_client *c, const abx__envd_exchange *x, abx_error *err)
 {
     if (c && !err->sandbox)
         err->sandbox = abx_strdup(c->sandbox_id);
     if (x && x->request_id && !err->request_id)
-        err->request_id = one_line(x->request_id);
+        err->request_id = abx__foreign_line(x->request_id);
     return err;
 }
 
@@ -124,7 +108,7 @@ static abx_err_id id_of(const code_row *row, abx__envd_kind kind, int *sys_errno
 abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind, yyjson_val *v)
 {
     const char *code = abx_json_str(v, "code", "unknown");
-    ABX_AUTO_FREE char *message = one_line(abx_json_str(v, "message", ""));
+    ABX_AUTO_FREE char *message = abx__foreign_line(abx_json_str(v, "message", ""));
     const code_row *row = find_code(code);
     int sys_errno = 0;
     abx_err_id id = id_of(row ? row : find_code("unknown"), kind, &sys_errno);
@@ -150,39 +134,6 @@ abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind
 }
 
 /* --- answers of another kind --------------------------------------------------------------------------------- */
-static bool is_html(const abx__envd_exchange *x)
-{
-    if (x->content_type && strncasecmp(x->content_type, "text/html", 9) == 0)
-        return true;
-    const char *p = abx_buf_cstr(&x->body);
-    while (isspace((unsigned char)*p))
-        p++;
-    return strncasecmp(p, "<!doctype", 9) == 0 || strncasecmp(p, "<html", 5) == 0;
-}
-
-/* The text between <title> and </title>, or "". */
-static char *html_title(const abx__envd_exchange *x)
-{
-    const char *from = strcasestr(abx_buf_cstr(&x->body), "<title>");
-    const char *to = from ? strcasestr(from, "</title>") : NULL;
-    if (!to)
-        return abx_strdup("");
-    ABX_AUTO_FREE char *title = abx_strndup(from + 7, (size_t)(to - from - 7));
-    return one_line(title);
-}
-
-static abx_error *html_error(const abx__envd_exchange *x)
-{
-    ABX_AUTO_FREE char *title = html_title(x);
-    abx_err_id id = x->status >= 500 ? ABX_ERR_NETWORK : ABX_ERR_BACKEND_ANSWER;
-    abx_error *err =
-        *title ? abx_error_new(id, "a web page came instead of an answer (status %d): '%s'",
-                               x->status, title)
-               : abx_error_new(id, "a web page came instead of an answer (status %d)", x->status);
-    (void)abx_hint(&err, "a proxy on the way may have sent it: see HTTPS_PROXY and NO_PROXY");
-    return err;
-}
-
 /* rpc: a call of a method, which answers in Connect's way when it is there. */
 static abx_err_id id_of_status(int status, abx__envd_kind kind, bool rpc)
 {
@@ -224,7 +175,7 @@ static abx_error *status_error(const abx__envd_exchange *x, abx__envd_kind kind,
 /* {"error":"not found"}: no envd, but what stands before it. Such words are about the sandbox, not about a file in it. */
 static abx_error *gateway_error(const abx__envd_exchange *x, const char *word)
 {
-    ABX_AUTO_FREE char *message = one_line(word);
+    ABX_AUTO_FREE char *message = abx__foreign_line(word);
     abx_err_id id = x->status == 404 || x->status == 410
                         ? ABX_ERR_SANDBOX_NOT_FOUND
                         : id_of_status(x->status, ABX__ENVD_CONTROL, true);
@@ -236,11 +187,11 @@ static abx_error *gateway_error(const abx__envd_exchange *x, const char *word)
 static abx_error *type_error(const abx__envd_exchange *x)
 {
     if (x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0) {
-        ABX_AUTO_FREE char *encoding = one_line(x->encoding);
+        ABX_AUTO_FREE char *encoding = abx__foreign_line(x->encoding);
         return abx_error_new(ABX_ERR_BACKEND_ANSWER,
                              "the answer is encoded as '%s', which was not offered", encoding);
     }
-    ABX_AUTO_FREE char *type = one_line(x->content_type ? x->content_type : "");
+    ABX_AUTO_FREE char *type = abx__foreign_line(x->content_type ? x->content_type : "");
     return abx_error_new(ABX_ERR_BACKEND_ANSWER, "the answer has the type '%s' instead of '%s'",
                          type, x->answer_type ? x->answer_type : "");
 }
@@ -253,8 +204,8 @@ abx_error *abx__envd_answer_error(const abx_envd_client *c, abx__envd_kind kind,
                                                           ABX_ERR_BACKEND_ANSWER, "answer", NULL)
                                          : NULL;
     yyjson_val *root = yyjson_doc_get_root(body);
-    if (is_html(x)) {
-        err = html_error(x);
+    if (abx__foreign_is_page(x->content_type, &x->body)) {
+        err = abx__foreign_page_error(x->status, &x->body);
     } else if (x->status >= 300 && x->status < 400) {
         err = abx_error_new(
             ABX_ERR_BACKEND_ANSWER,
@@ -266,12 +217,12 @@ abx_error *abx__envd_answer_error(const abx_envd_client *c, abx__envd_kind kind,
     } else {
         const char *text = root ? abx_json_str(root, "message", "") : abx_buf_cstr(&x->body);
         const char *word = *text ? NULL : abx_json_str(root, "error", NULL);
-        ABX_AUTO_FREE char *message = one_line(text);
+        ABX_AUTO_FREE char *message = abx__foreign_line(text);
         err = word ? gateway_error(x, word) : status_error(x, kind, message);
         err = explain_paused(c, err, x->status == 409);
     }
     if (err->id == ABX_ERR_RATE_LIMIT && x->retry_after) {
-        ABX_AUTO_FREE char *after = one_line(x->retry_after);
+        ABX_AUTO_FREE char *after = abx__foreign_line(x->retry_after);
         (void)abx_hint(&err, "try again after %s seconds", after);
     }
     return abx__envd_stamp(c, x, err);

@@ -42,6 +42,14 @@ static int tell(abx__envd_job *job, yyjson_val *change, abx_error **err)
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_str(d, root, "kind", kind);
     abx_mut_str(d, root, "name", yyjson_get_str(name));
+    yyjson_val *entry = abx_json_get(change, "entry");
+    yyjson_mut_val *file = entry ? abx__envd_file(job->client, d, entry, false, err) : NULL;
+    if (entry && !file) {
+        yyjson_mut_doc_free(d);
+        return -1;
+    }
+    if (file)
+        abx_mut_put(d, root, "file", file);
     return abx_call_event(job->call, "change", d);
 }
 
@@ -63,9 +71,15 @@ static int put_request(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *ro
     if (recursive && abx__envd_need(job->client, ABX__ENVD_V(0, 1, 4),
                                     "watching the folders below another", err) < 0)
         return -1;
+    bool entries = abx_json_bool(params, "entries", false);
+    if (entries &&
+        abx__envd_need(job->client, ABX__ENVD_V(0, 6, 3), "telling what a change left", err) < 0)
+        return -1;
     abx_mut_str(d, root, "path", path);
     if (recursive)
         abx_mut_bool(d, root, "recursive", true);
+    if (entries)
+        abx_mut_bool(d, root, "includeEntry", true);
     return 0;
 }
 

@@ -57,7 +57,7 @@ static void read_answer(abx__envd_job *job, abx__envd_exchange *x)
     const char *path = abx__envd_text(yyjson_arr_get_first(yyjson_doc_get_root(doc)), "path");
     if (doc && (!path || *path != '/'))
         err = abx__envd_bad_answer(job->client, "the answer to the upload has no path");
-    else if (doc && w->sending && !w->input_ended)
+    else if (doc && w->sending && !w->input_ended && w->size != w->expected)
         err = abx__envd_bad_answer(job->client, "the upload was answered before it had ended");
     if (err) {
         abx__write_fail(job, abx__envd_stamp(job->client, x, err));

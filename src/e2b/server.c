@@ -300,7 +300,8 @@ void abx__seat_free(abx__seat *seat)
 void abx_e2b_server_reset(abx_e2b_server *s)
 {
     for (const abx__seat *seat = s->seats.next; seat != &s->seats; seat = seat->next)
-        abx_exchange_abort(seat->x);
+        if (!seat->answered)
+            abx_exchange_abort(seat->x);
 }
 
 void abx__server_released(abx_e2b_server *s)

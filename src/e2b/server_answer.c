@@ -112,6 +112,7 @@ void abx__call_done(abx_e2b_call *c)
 {
     c->live = false;
     c->on = NULL;
+    c->seat.answered = true;
     abx__clock_stop(c);
 }
 

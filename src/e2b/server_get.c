@@ -262,7 +262,7 @@ void abx_e2b_get_end(abx_e2b_get *g)
         return;
     if (!g->head_sent)
         send_head(g, (const uint8_t *)"", 0);
-    g->ended = true;
+    g->ended = g->seat.answered = true;
     abx_exchange_end(g->x);
 }
 

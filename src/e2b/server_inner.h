@@ -48,6 +48,7 @@ typedef struct abx__seat {
     struct abx__seat *prev, *next;
     abx_e2b_server *server;
     abx_exchange *x;
+    bool answered; /* all of the answer was given */
 } abx__seat;
 
 struct abx_e2b_server {

@@ -72,7 +72,7 @@ static void refuse(abx_e2b_put *p, const abx_e2b_fault *f)
 {
     if (p->replied || !p->x)
         return;
-    p->replied = true;
+    p->replied = p->seat.answered = true;
     abx__reply_fault(p->x, f);
 }
 
@@ -99,7 +99,7 @@ static void finish(abx_e2b_put *p)
         refuse_text(p, 500, "the answer is too long");
         return;
     }
-    p->replied = true;
+    p->replied = p->seat.answered = true;
     abx__lines l;
     abx__lines_init(&l, p->x, true);
     abx__lines_add(&l, "Content-Type: application/json");

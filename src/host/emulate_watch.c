@@ -54,7 +54,7 @@ static size_t folder_length(yyjson_val *files)
     return length;
 }
 
-static void tell(watch *w, const char *kind, const char *path, size_t folder)
+static void tell(watch *w, const char *kind, const char *path, size_t folder, yyjson_val *file)
 {
     if (!w->e.outer || strlen(path) <= folder + 1)
         return;
@@ -62,6 +62,8 @@ static void tell(watch *w, const char *kind, const char *path, size_t folder)
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx_mut_str(d, root, "kind", kind);
     abx_mut_str(d, root, "name", path + folder + 1);
+    if (file && abx_json_bool(abx_call_params(w->e.outer), "entries", false))
+        abx_mut_val(d, root, "file", file);
     if (!abx_call_event(w->e.outer, "change", d))
         w->held = true;
 }
@@ -77,16 +79,16 @@ static void compare_file(watch *w, yyjson_val *was, yyjson_val *is, size_t folde
     const char *path = abx_json_str(is, "path", "");
     bool folder_now = abx_str_eq(abx_json_str(is, "type", NULL), "dir");
     if (differs(was, is, "type")) {
-        tell(w, "remove", path, folder);
-        tell(w, "create", path, folder);
+        tell(w, "remove", path, folder, NULL);
+        tell(w, "create", path, folder, is);
         return;
     }
     /* A folder's time and size change with what is in it, which is told by itself. */
     if (!folder_now &&
         (differs(was, is, "size") || differs(was, is, "modifiedAt") || differs(was, is, "target")))
-        tell(w, "write", path, folder);
+        tell(w, "write", path, folder, is);
     if (differs(was, is, "mode") || differs(was, is, "owner") || differs(was, is, "group"))
-        tell(w, "chmod", path, folder);
+        tell(w, "chmod", path, folder, is);
 }
 
 typedef struct names {
@@ -112,9 +114,9 @@ static bool is_same(yyjson_val *was, yyjson_val *is)
 static void tell_created(watch *w, yyjson_val *file, size_t folder)
 {
     const char *path = abx_json_str(file, "path", "");
-    tell(w, "create", path, folder);
+    tell(w, "create", path, folder, file);
     if (abx_json_int(file, "size", 0) > 0 && abx_str_eq(abx_json_str(file, "type", NULL), "file"))
-        tell(w, "write", path, folder);
+        tell(w, "write", path, folder, file);
 }
 
 static void tell_names(watch *w, const names *gone, names *came, size_t folder)
@@ -127,11 +129,11 @@ static void tell_names(watch *w, const names *gone, names *came, size_t folder)
                !(came->files[k] && is_same(gone->files[i], came->files[k])))
             k++;
         if (!pair || k == came->count) {
-            tell(w, "remove", old, folder);
+            tell(w, "remove", old, folder, NULL);
             continue;
         }
-        tell(w, "rename", old, folder);
-        tell(w, "create", abx_json_str(came->files[k], "path", ""), folder);
+        tell(w, "rename", old, folder, NULL);
+        tell(w, "create", abx_json_str(came->files[k], "path", ""), folder, came->files[k]);
         came->files[k] = NULL;
     }
     for (size_t i = 0; i < came->count; i++)

@@ -432,7 +432,7 @@ def printed(text):
     """(lines, what was typed at a prompt) of a shell's terminal."""
     text = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", text)
     lines = [line for line in re.split(r"[\r\n]+", text) if line]
-    prompts = [re.match(r"\w+@e2b:\S*[$#] ?(.*)", line) for line in lines]
+    prompts = [re.match(r"\w+@\w+:\S*[$#] ?(.*)", line) for line in lines]
     return [line for line, p in zip(lines, prompts) if not p], {p[1] for p in prompts if p}
 
 

@@ -72,17 +72,24 @@ class Part:
     def __init__(self, file, first, last):
         self.file, self.first, self.last = file, first, last
         self.exchanges = load(file)
-        self.replay, self.results, self.running = Replay(), {}, []
+        self.replay, self.results, self.running = self.new_replay(), {}, []
         self.envd = self.open_envd = self.terminal = None
         self.open_config = {"envVars": {}}
+
+    def new_replay(self):
+        return Replay()
+
+    def new_envd(self, token, env, user="", folder=""):
+        return Envd(token, user, folder, env)
 
     def new_open_envd(self, config):
         """One without a token. What /init would tell a running envd is told at its start."""
         if self.open_envd:
             self.open_envd.close()
         self.open_config.update(config)
-        self.open_envd = Envd("", self.open_config.get("defaultUser", ""), self.open_config.get("defaultWorkdir", ""),
-                              ["E2B_SANDBOX=false", *(f"{k}={v}" for k, v in self.open_config["envVars"].items())])
+        env = ["E2B_SANDBOX=false", *(f"{k}={v}" for k, v in self.open_config["envVars"].items())]
+        self.open_envd = self.new_envd("", env, self.open_config.get("defaultUser", ""),
+                                       self.open_config.get("defaultWorkdir", ""))
 
     def envd_for(self, exchange):
         if not exchange.is_open:
@@ -134,7 +141,7 @@ class Part:
             self.terminal = None
 
     def run(self):
-        self.envd = Envd(env=ENVIRONMENT.get(self.file, PLAIN))
+        self.envd = self.new_envd(recorded.TOKEN, ENVIRONMENT.get(self.file, PLAIN))
         try:
             self.envd.run(ALWAYS)
             self.envd.run(START.get(self.file, f"mkdir h; {AS_USER}"))
@@ -157,13 +164,13 @@ def replays():
         yield {f: [pool.submit(Part(f, *part).run) for part in reversed(PARTS.get(f, [(1, 10000)]))] for f in order}
 
 
-def judge(where, found):
+def judge(where, found, differ=DIFFERENCES["differ"]):
     """A text that tells what is wrong with this result, or None."""
-    known = DIFFERENCES["differ"].get(where)
+    known = differ.get(where)
     if found and not known:
         return f"{where} differs: {found[0]}\n  recorded {found[1]}\n  ours     {found[2]}"
     if known and not found:
-        return f"{where} no longer differs: take it out of differences.json"
+        return f"{where} no longer differs: take it out of the differences"
     if known and known["what"] != found[0]:
         return f"{where} differs in another way: {found}"
     if known and known["ours"] not in json.dumps(found[2], default=repr):

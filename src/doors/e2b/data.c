@@ -96,9 +96,10 @@ static char *resolve(void *data, const char *path, const char *user, abx_e2b_fau
         abx_e2b_fault_set(f, 400,
                           "error resolving path: failed to expand path '' for user '%s': cannot "
                           "expand user-specific home dir",
-                          user);
+                          *user ? user : "user");
     else if (!home)
-        abx_e2b_fault_set(f, 400, "error resolving path: the home of user '%s' is not known", user);
+        abx_e2b_fault_set(f, 400, "error resolving path: the home of user '%s' is not known",
+                          *user ? user : "user");
     else if (!(full = join(home, *path == '~' ? path + 1 : path)))
         abx_e2b_fault_set(f, 400, "error resolving path: it is too long");
     return full;
@@ -320,6 +321,7 @@ int e2b_data_open(e2b_box *box, abx_error **err)
     e2b_node_init(&d->ports);
     e2b_node_init(&d->runs);
     e2b_node_init(&d->users);
+    e2b_node_init(&d->visits);
     abx_e2b_server_options options = {.loop = box->door->loop,
                                       .token = box->token,
                                       .default_user = "",
@@ -340,6 +342,7 @@ void e2b_data_break(e2b_box *box)
 {
     if (!box->data)
         return;
+    e2b_health_gone(box->data);
     abx_e2b_server_reset(box->data->server);
     e2b_ports_reset(box->data);
 }
@@ -382,6 +385,7 @@ void e2b_data_close(e2b_box *box, void (*cb)(void *data), void *data)
         return;
     }
     d->closing = true;
+    e2b_health_gone(d);
     d->closed = cb;
     d->closed_data = data;
     e2b_plane_hold(d);

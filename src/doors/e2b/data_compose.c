@@ -266,7 +266,7 @@ static void on_home(void *arg, yyjson_val *file, const abx_error *err)
 {
     compose *m = arg;
     if (err && (err->id == ABX_ERR_USAGE || err->id == ABX_ERR_START_FAILED)) {
-        ABX_AUTO_FREE char *text = abx_format("'%s': %s", m->user, err->message);
+        ABX_AUTO_FREE char *text = abx_format("'%s': user: unknown user %s", m->user, m->user);
         refuse(m, 401, "error looking up user ", text);
         return;
     }

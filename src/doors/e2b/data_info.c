@@ -4,29 +4,68 @@
 #include <string.h>
 
 /* --- /health: is the sandbox there? ------------------------------------------------------------------------------ */
+typedef struct visit {
+    e2b_node node;
+    e2b_data *data;
+    abx_e2b_call *call; /* NULL: it was answered, or its client is gone */
+} visit;
+
+static void say_gone(const e2b_data *data, abx_e2b_call *c)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "sandboxId", data->box->id);
+    abx_mut_str(d, root, "message", "The sandbox was not found");
+    abx_mut_int(d, root, "code", 502);
+    abx_e2b_call_handle(c, NULL, NULL);
+    abx_e2b_answer_status(c, 502, root);
+}
+
+/* The question is this one: who asks it is never cut off. */
+void e2b_health_gone(e2b_data *d)
+{
+    for (e2b_node *n = d->visits.next; n != &d->visits; n = n->next) {
+        visit *v = E2B_IN(n, visit, node);
+        if (v->call)
+            say_gone(d, ABX_TAKE(v->call));
+    }
+}
+
 static void on_looked(void *data, e2b_box *box, const abx_error *err)
 {
     (void)err;
-    e2b_task *t = data;
-    if (!t->call) {
-        e2b_task_free(t);
-    } else if (box->state == E2B_RUNNING) {
-        e2b_task_answer(t, NULL);
-    } else {
-        yyjson_mut_val *root = NULL;
-        ABX_AUTO_MUT d = abx_mut_new(&root);
-        abx_mut_str(d, root, "sandboxId", box->id);
-        abx_mut_str(d, root, "message", "The sandbox was not found");
-        abx_mut_int(d, root, "code", 502);
-        abx_e2b_call_handle(t->call, NULL, NULL);
-        abx_e2b_answer_status(ABX_TAKE(t->call), 502, root);
-        e2b_task_free(t);
+    visit *v = data;
+    e2b_data *d = v->data;
+    abx_e2b_call *c = ABX_TAKE(v->call);
+    if (c && box->state == E2B_RUNNING) {
+        abx_e2b_call_handle(c, NULL, NULL);
+        abx_e2b_answer(c, NULL);
+    } else if (c) {
+        say_gone(d, c);
     }
+    e2b_node_remove(&v->node);
+    free(v);
+    e2b_plane_release(d);
+}
+
+static void visit_gone(abx_e2b_call *c, bool expired, void *data)
+{
+    (void)c;
+    (void)expired;
+    ((visit *)data)->call = NULL;
 }
 
 void e2b_rpc_health(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
 {
-    e2b_box_look(d->box, on_looked, e2b_task_new(d, c, q));
+    static const abx_e2b_call_handlers on = {.on_close = visit_gone};
+    (void)q;
+    visit *v = ABX_NEW(visit);
+    v->data = d;
+    v->call = c;
+    e2b_node_append(&d->visits, &v->node);
+    e2b_plane_hold(d);
+    abx_e2b_call_handle(c, &on, v);
+    e2b_box_look(d->box, on_looked, v);
 }
 
 /* --- /metrics ------------------------------------------------------------------------------------------------------ */

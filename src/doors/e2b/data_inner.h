@@ -51,6 +51,7 @@ typedef struct e2b_data {
     e2b_node procs, watchers, ports; /* of data_proc.c, data_poll.c, data_port.c */
     e2b_node runs;                   /* calls of the host that are under way: data_call.c */
     e2b_node users;                  /* known ones: data.c */
+    e2b_node visits;                 /* who asks whether it is there: data_info.c */
     size_t user_count, watcher_count;
     int64_t next_pid; /* for processes of a provider without numbers */
     size_t holds;
@@ -203,13 +204,11 @@ typedef struct e2b_watch_handlers {
     void (*end)(void *data,
                 const abx_error *err); /* the watch is gone; err NULL: it ended by itself */
 } e2b_watch_handlers;
-/* Watch the folder of the request; with_entry: events tell what is there. 0, or -1 and *err. */
-int e2b_watch_open(e2b_data *d, const abx_e2b_call *c, yyjson_val *q, bool with_entry,
-                   const e2b_watch_handlers *on, void *data, e2b_watch **out, abx_error **err);
+/* Watch the folder of the request. 0, or -1 and *err. */
+int e2b_watch_open(e2b_data *d, const abx_e2b_call *c, yyjson_val *q, const e2b_watch_handlers *on,
+                   void *data, e2b_watch **out, abx_error **err);
 void e2b_watch_resume(e2b_watch *w);
 void e2b_watch_close(e2b_watch *w); /* no handler runs any more */
-/* The parameters of a look at what an event is about; NULL: there is nothing to look at. */
-yyjson_mut_doc *e2b_watch_look(const e2b_watch *w, yyjson_mut_val *event);
 void e2b_rpc_watch_dir(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 /* data_poll.c */
 void e2b_rpc_create_watcher(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
@@ -228,6 +227,7 @@ void e2b_put_close(void *file, bool whole, abx_e2b_put_done done, void *arg);
 void e2b_rpc_compose(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 /* data_info.c */
 void e2b_rpc_health(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
+void e2b_health_gone(e2b_data *d); /* answer those that are under way: it is not there */
 void e2b_rpc_metrics(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 /* Add E2B_SANDBOX and its like to an environment, unless it or the sandbox's creator has the name. */
 void e2b_env_put(const e2b_data *data, yyjson_mut_doc *d, yyjson_mut_val *env);

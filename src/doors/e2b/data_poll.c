@@ -15,7 +15,7 @@ typedef struct watcher {
     e2b_watch *watch; /* NULL: it has ended */
     abx_error *why;   /* it ended so */
     e2b_task *making; /* who waits for its first moment; or NULL */
-    bool with_entry, lost;
+    bool lost;
     size_t bytes;
     yyjson_mut_doc *doc; /* NULL: no events wait */
     yyjson_mut_val *events;
@@ -67,6 +67,7 @@ static int on_event(void *data, yyjson_mut_doc *event)
     ABX_AUTO_MUT d = event;
     yyjson_mut_val *root = yyjson_mut_doc_get_root(d);
     size_t size = 64 + yyjson_mut_get_len(yyjson_mut_obj_get(root, "name"));
+    size += yyjson_mut_obj_get(root, "entry") ? 1024 : 0;
     if (!w->doc) {
         yyjson_mut_val *all = NULL;
         w->doc = abx_mut_new(&all);
@@ -105,11 +106,10 @@ void e2b_rpc_create_watcher(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
     watcher *w = ABX_NEW(watcher);
     w->refs = 1;
     w->data = d;
-    w->with_entry = abx_json_bool(q, "includeEntry", false);
     w->id[0] = 'w';
     abx_random_id(w->id + 1, 20);
     ABX_AUTO_ERROR err = NULL;
-    if (e2b_watch_open(d, c, q, false, &on, w, &w->watch, &err) < 0) {
+    if (e2b_watch_open(d, c, q, &on, w, &w->watch, &err) < 0) {
         free(w);
         e2b_fail(d, c, E2B_ABOUT_FILE, err);
         return;
@@ -147,9 +147,6 @@ typedef struct asking {
     watcher *watcher;
     e2b_task *task;
     int looks;
-    size_t next; /* event whose entry is looked at */
-    yyjson_mut_doc *doc;
-    yyjson_mut_val *events;
     uv_timer_t turn;
 } asking;
 
@@ -158,7 +155,6 @@ static void asking_gone(uv_handle_t *h)
     asking *a = h->data;
     e2b_data *d = a->watcher->data;
     watcher_unref(a->watcher);
-    yyjson_mut_doc_free(a->doc);
     free(a);
     e2b_plane_release(d);
 }
@@ -166,32 +162,6 @@ static void asking_gone(uv_handle_t *h)
 static void asking_end(asking *a)
 {
     uv_close((uv_handle_t *)&a->turn, asking_gone);
-}
-
-static void next_entry(asking *a);
-
-static void on_entry(void *arg, yyjson_val *file, const abx_error *err)
-{
-    asking *a = arg;
-    yyjson_mut_val *event = yyjson_mut_arr_get(a->events, a->next - 1);
-    if (!err)
-        e2b_entry_put(a->doc, abx_mut_obj(a->doc, event, "entry"), file);
-    next_entry(a);
-}
-
-static void next_entry(asking *a)
-{
-    while (a->watcher->with_entry && a->task->call && a->watcher->watch &&
-           a->next < yyjson_mut_arr_size(a->events)) {
-        yyjson_mut_val *event = yyjson_mut_arr_get(a->events, a->next++);
-        yyjson_mut_doc *look = e2b_watch_look(a->watcher->watch, event);
-        if (look) {
-            e2b_run(a->watcher->data, ABX_OP_FS_STAT, look, on_entry, a);
-            return;
-        }
-    }
-    e2b_task_answer(a->task, a->doc ? yyjson_mut_doc_get_root(a->doc) : NULL);
-    asking_end(a);
 }
 
 static void on_turn(uv_timer_t *timer)
@@ -210,9 +180,10 @@ static void on_turn(uv_timer_t *timer)
         asking_end(a);
         return;
     }
-    a->doc = ABX_TAKE(w->doc);
-    a->events = ABX_TAKE(w->events);
-    next_entry(a);
+    ABX_AUTO_MUT doc = ABX_TAKE(w->doc);
+    w->events = NULL;
+    e2b_task_answer(a->task, doc ? yyjson_mut_doc_get_root(doc) : NULL);
+    asking_end(a);
 }
 
 static void on_look(void *arg, yyjson_val *file, const abx_error *err)

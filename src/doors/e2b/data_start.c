@@ -59,7 +59,7 @@ static void launch(e2b_proc *p, yyjson_val *q, const char *user, uint64_t timeou
                    &p->call, &err) == 0)
         return;
     e2b_proc_leave(p);
-    e2b_subs_fail(p, E2B_ABOUT_START, err);
+    e2b_start_failed(p, err);
     e2b_proc_unref(p);
 }
 
@@ -102,11 +102,11 @@ void e2b_rpc_start(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
 }
 
 /* --- a start that failed ----------------------------------------------------------------------------------------- */
-/* E2B runs a command through a shell, so that one that is not there ends as in a shell. */
+/* E2B runs a command through a shell, so that one that is not there, or no program, ends as in a shell. */
 static void end_as_shell(e2b_proc *p, const abx_error *err)
 {
     const char *cmd = abx_json_str(yyjson_doc_get_root(p->config), "cmd", "");
-    ABX_AUTO_FREE char *text = abx_format("%s\n", err->message);
+    ABX_AUTO_FREE char *text = abx_format("%s\n", *cmd ? err->message : "the command is empty");
     p->started = p->ended = true;
     p->pid = p->data->next_pid++;
     p->exit_code = err->sys_errno == ENOENT || !*cmd ? 127 : 126;
@@ -123,21 +123,42 @@ typedef struct failed {
     abx_error *err;
 } failed;
 
+/* "cwd '/root': permission denied" in E2B's words. */
+static abx_error *folder_error(const e2b_proc *p, const abx_error *err)
+{
+    yyjson_val *config = yyjson_doc_get_root(p->config);
+    const char *cause = strrchr(err->message, ':');
+    ABX_AUTO_BUF words = ABX_BUF((size_t)64 * 1024);
+    int rc = abx_buf_add_str(&words, abx_json_str(config, "cmd", ""));
+    size_t i = 0, n = 0;
+    yyjson_val *word = NULL;
+    yyjson_arr_foreach(abx_json_get(config, "args"), i, n, word)
+    {
+        rc = rc < 0 ? rc : abx_buf_addf(&words, " %s", yyjson_get_str(word));
+    }
+    if (rc < 0 || !cause)
+        return abx_error_copy(err);
+    return abx_error_new(ABX_ERR_START_FAILED, "error starting process '%s': fork/exec /bin/sh%s",
+                         abx_buf_cstr(&words), cause);
+}
+
 static void on_folder(void *arg, yyjson_val *file, const abx_error *err)
 {
     (void)file;
     failed *f = arg;
     e2b_proc *p = f->proc;
     const char *cwd = abx_json_str(yyjson_doc_get_root(p->config), "cwd", "");
-    ABX_AUTO_ERROR missing = NULL;
-    if (err && err->id == ABX_ERR_FILE_NOT_FOUND) {
-        missing = abx_error_new(ABX_ERR_START_FAILED, "cwd '%s' does not exist", cwd);
-        e2b_subs_fail(p, E2B_ABOUT_START, missing);
-    } else if (f->err->sys_errno == ENOENT || strstr(f->err->message, "not found")) {
+    ABX_AUTO_ERROR told = NULL;
+    if (err && err->id == ABX_ERR_FILE_NOT_FOUND)
+        told = abx_error_new(ABX_ERR_START_FAILED, "cwd '%s' does not exist", cwd);
+    else if (strstr(f->err->message, "cwd"))
+        told = folder_error(p, f->err);
+    else if (strstr(f->err->message, "home dir"))
+        told = abx_error_copy(f->err);
+    if (told)
+        e2b_subs_fail(p, E2B_ABOUT_START, told);
+    else
         end_as_shell(p, f->err);
-    } else {
-        e2b_subs_fail(p, E2B_ABOUT_START, f->err);
-    }
     abx_error_free(f->err);
     free(f);
     e2b_proc_unref(p);
@@ -145,7 +166,9 @@ static void on_folder(void *arg, yyjson_val *file, const abx_error *err)
 
 void e2b_start_failed(e2b_proc *p, const abx_error *err)
 {
-    if (err->id != ABX_ERR_START_FAILED || p->subs.next == &p->subs) {
+    const char *cmd = abx_json_str(yyjson_doc_get_root(p->config), "cmd", "");
+    bool empty = err->id == ABX_ERR_USAGE && !*cmd;
+    if ((err->id != ABX_ERR_START_FAILED && !empty) || p->subs.next == &p->subs) {
         e2b_subs_fail(p, E2B_ABOUT_START, err);
         return;
     }

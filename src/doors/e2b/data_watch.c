@@ -8,6 +8,8 @@ struct e2b_watch {
     int refs;
     abx_call *call; /* NULL: over */
     bool with_entry, closed;
+    bool asked; /* the provider tells what is there */
+    bool started, recursive;
     bool held; /* the one who listens takes no more now */
     char *path, *user;
     yyjson_mut_doc *waiting; /* an event whose entry is being looked at */
@@ -40,7 +42,8 @@ static const char *type_of(const char *kind)
     return NULL;
 }
 
-yyjson_mut_doc *e2b_watch_look(const e2b_watch *w, yyjson_mut_val *event)
+/* The parameters of a look at what an event is about; NULL: there is nothing to look at. */
+static yyjson_mut_doc *look_at(const e2b_watch *w, yyjson_mut_val *event)
 {
     const char *type = yyjson_mut_get_str(yyjson_mut_obj_get(event, "type"));
     const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(event, "name"));
@@ -87,7 +90,10 @@ static void on_change(e2b_watch *w, yyjson_val *change)
     yyjson_mut_doc *event = abx_mut_new(&root);
     abx_mut_str(event, root, "name", abx_json_str(change, "name", "."));
     abx_mut_str(event, root, "type", type);
-    yyjson_mut_doc *look = w->with_entry ? e2b_watch_look(w, root) : NULL;
+    yyjson_val *file = abx_json_get(change, "file");
+    if (w->with_entry && file)
+        e2b_entry_put(event, abx_mut_obj(event, root, "entry"), file);
+    yyjson_mut_doc *look = w->with_entry && !w->asked ? look_at(w, root) : NULL;
     if (look) {
         w->waiting = event;
         w->refs++;
@@ -106,11 +112,15 @@ static void on_event(abx_call *c, const char *type, yyjson_val *event, void *dat
     e2b_watch *w = data;
     if (w->closed)
         return;
-    if (strcmp(type, "started") == 0)
+    if (strcmp(type, "started") == 0) {
+        w->started = true;
         w->on->started(w->arg);
-    else if (strcmp(type, "change") == 0)
+    } else if (strcmp(type, "change") == 0) {
         on_change(w, event);
+    }
 }
+
+static int launch(e2b_watch *w, abx_error **err);
 
 static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
 {
@@ -118,6 +128,13 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     (void)result;
     e2b_watch *w = data;
     w->call = NULL;
+    ABX_AUTO_ERROR again = NULL;
+    if (err && err->id == ABX_ERR_FEATURE_MISSING && w->asked && !w->started && !w->closed) {
+        w->asked = false; /* it cannot: we look ourselves */
+        if (launch(w, &again) == 0)
+            return;
+        err = again;
+    }
     if (!w->closed) {
         w->closed = true;
         w->on->end(w->arg, err);
@@ -125,26 +142,35 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     watch_unref(w);
 }
 
-int e2b_watch_open(e2b_data *d, const abx_e2b_call *c, yyjson_val *q, bool with_entry,
-                   const e2b_watch_handlers *on, void *data, e2b_watch **out, abx_error **err)
+static int launch(e2b_watch *w, abx_error **err)
 {
     static const abx_call_handlers follow = {.on_event = on_event, .on_end = on_end};
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *params = e2b_params(w->data, NULL, &root);
+    abx_mut_str(params, root, "user", w->user);
+    abx_mut_str(params, root, "path", w->path);
+    if (w->recursive)
+        abx_mut_bool(params, root, "recursive", true);
+    if (w->asked)
+        abx_mut_bool(params, root, "entries", true);
+    return e2b_launch(w->data, ABX_OP_FS_WATCH, params, &follow, w, &w->call, err);
+}
+
+int e2b_watch_open(e2b_data *d, const abx_e2b_call *c, yyjson_val *q, const e2b_watch_handlers *on,
+                   void *data, e2b_watch **out, abx_error **err)
+{
     const char *path = abx_json_str(q, "path", "");
     e2b_watch *w = ABX_NEW(e2b_watch);
     w->data = d;
     w->refs = 1;
-    w->with_entry = with_entry;
+    w->with_entry = w->asked = abx_json_bool(q, "includeEntry", false);
+    w->recursive = abx_json_bool(q, "recursive", false);
     w->path = abx_strdup(*path ? path : ".");
     w->user = abx_strdup(abx_e2b_call_user(c));
     w->on = on;
     w->arg = data;
     e2b_plane_hold(d);
-    yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *params = e2b_params(d, c, &root);
-    abx_mut_str(params, root, "path", w->path);
-    if (abx_json_bool(q, "recursive", false))
-        abx_mut_bool(params, root, "recursive", true);
-    if (e2b_launch(d, ABX_OP_FS_WATCH, params, &follow, w, &w->call, err) == 0) {
+    if (launch(w, err) == 0) {
         *out = w;
         return 0;
     }
@@ -229,8 +255,7 @@ void e2b_rpc_watch_dir(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
     s->data = d;
     s->call = c;
     ABX_AUTO_ERROR err = NULL;
-    if (e2b_watch_open(d, c, q, abx_json_bool(q, "includeEntry", false), &events, s, &s->watch,
-                       &err) < 0) {
+    if (e2b_watch_open(d, c, q, &events, s, &s->watch, &err) < 0) {
         free(s);
         e2b_fail(d, c, E2B_ABOUT_FILE, err);
         return;

@@ -140,6 +140,7 @@ typedef struct abx_e2b_file_info {
 
 /* The file is open: its facts; the server then asks for a part by get_send. Or it is not: f. */
 void abx_e2b_get_begin(abx_e2b_get *g, const abx_e2b_file_info *info, void *file);
+/* Also after get_begin; once bytes were given it is as abx_e2b_get_break. */
 void abx_e2b_get_fail(abx_e2b_get *g, const abx_e2b_fault *f);
 /* Bytes of the part. 1: go on; 0: hold until get_more. */
 int abx_e2b_get_bytes(abx_e2b_get *g, const void *bytes, size_t n);

@@ -241,10 +241,17 @@ void abx_e2b_get_begin(abx_e2b_get *g, const abx_e2b_file_info *info, void *file
 void abx_e2b_get_fail(abx_e2b_get *g, const abx_e2b_fault *f)
 {
     g->opening = false;
-    if (g->x)
-        abx__reply_fault(g->x, f);
-    else
+    if (!g->x && !g->file) {
         get_free(g);
+        return;
+    }
+    if (!g->x || g->ended)
+        return;
+    g->ended = g->seat.answered = true;
+    if (g->head_sent)
+        abx_exchange_abort(g->x);
+    else
+        abx__reply_fault(g->x, f);
 }
 
 int abx_e2b_get_bytes(abx_e2b_get *g, const void *bytes, size_t n)

@@ -14,6 +14,8 @@ enum {
     META_TOTAL = 4096,
     META_KEY = 246,
     META_PREFIX_LEN = 9,
+    FIRST_STEP = 1024,
+    MAX_KEPT = 1024 * 1024,
     MANY_PENDING = 8 /* files that are being closed: more wait until there are fewer */
 };
 
@@ -24,6 +26,7 @@ struct abx_e2b_put {
     bool file_full; /* the file takes no more now */
     bool many;      /* too many are being closed */
     bool rest;      /* gzip data of the last bytes waits */
+    abx_buf kept;   /* bytes of parts that wait */
     char *user;
     char *path; /* of the query, NULL: by the parts' names */
     abx__gunzip *gz;
@@ -57,6 +60,7 @@ static void put_free(abx_e2b_put *p)
     free(p->path);
     free(p->file_path);
     abx__gunzip_free(p->gz);
+    abx_buf_clear(&p->kept);
     if (p->multipart_open)
         abx_multipart_clear(&p->multipart);
     for (size_t i = 0; i < p->path_count; i++)
@@ -119,16 +123,24 @@ static void hold(abx_e2b_put *p, bool *why)
         abx_exchange_pause(p->x);
 }
 
+static void take_kept(abx_e2b_put *p);
 static void unpack_rest(abx_e2b_put *p);
+
+static bool keeps_nothing(const abx_e2b_put *p)
+{
+    return !is_held(p) && p->kept.len == 0 && !p->rest;
+}
 
 static void let_go(abx_e2b_put *p, bool *why)
 {
     if (!*why)
         return;
     *why = false;
-    if (p->rest && !is_held(p))
+    if (p->kept.len > 0 && !is_held(p))
+        take_kept(p);
+    if (p->rest && p->kept.len == 0 && !is_held(p))
         unpack_rest(p);
-    if (!is_held(p) && p->x)
+    if (keeps_nothing(p) && p->x)
         abx_exchange_resume(p->x);
 }
 
@@ -172,7 +184,7 @@ static void file_close(abx_e2b_put *p, bool whole)
     if (++p->pending >= MANY_PENDING)
         hold(p, &p->many);
     p->file_full = false; /* whatever waits for the file goes with it */
-    if (!is_held(p) && p->x && !p->rest)
+    if (keeps_nothing(p) && p->x)
         abx_exchange_resume(p->x);
     p->server->filling->put_close(ABX_TAKE(p->file), whole, file_done, p); /* p may be gone then */
 }
@@ -249,12 +261,9 @@ static int on_part_end(void *user)
 static const abx_multipart_handlers PARTS = {on_part, on_data, on_part_end};
 
 /* --- the body ----------------------------------------------------------------------------------------------- */
-/* 0; 1: no more now; -1: refused, or the file's end will tell why. */
-static int take(void *arg, const uint8_t *bytes, size_t n)
+/* 0; -1: refused, or the file's end will tell why. */
+static int feed_parts(abx_e2b_put *p, const uint8_t *bytes, size_t n)
 {
-    abx_e2b_put *p = arg;
-    if (!p->is_multipart)
-        return on_data(bytes, n, p) < 0 ? -1 : is_held(p);
     ABX_AUTO_ERROR err = NULL;
     int rc = abx_multipart_feed(&p->multipart, bytes, n, &err);
     if (rc < 0) {
@@ -263,7 +272,32 @@ static int take(void *arg, const uint8_t *bytes, size_t n)
         abx_e2b_fault_set(&f, 500, "error parsing multipart form: %s", abx_error_text(err));
         refuse(p, &f);
     }
-    return rc == 0 ? is_held(p) : -1;
+    return rc == 0 ? 0 : -1;
+}
+
+/* 0; 1: no more now; -1: refused, or the file's end will tell why. */
+static int take(void *arg, const uint8_t *bytes, size_t n)
+{
+    abx_e2b_put *p = arg;
+    if (!p->is_multipart)
+        return on_data(bytes, n, p) < 0 ? -1 : is_held(p);
+    size_t step = FIRST_STEP; /* many small files in one piece do not all begin at once */
+    while (n > 0) {
+        size_t len = step < n ? step : n, files = p->path_count;
+        if (feed_parts(p, bytes, len) < 0)
+            return -1;
+        bytes += len;
+        n -= len;
+        step = p->path_count == files ? step * 4 : FIRST_STEP;
+        if (!is_held(p) || n == 0)
+            continue;
+        if (abx_buf_add(&p->kept, bytes, n) < 0) {
+            refuse_text(p, 500, "too many bytes wait");
+            return -1;
+        }
+        return 1;
+    }
+    return is_held(p);
 }
 
 /* Some of the body went through: rc of the gzip reader, or of take. */
@@ -280,6 +314,17 @@ static void took(abx_e2b_put *p, int rc)
     }
     if (!p->replied)
         p->body_done = true; /* the file's end will tell why */
+}
+
+static void take_kept(abx_e2b_put *p)
+{
+    ABX_AUTO_BUF kept = p->kept;
+    abx_buf_init(&p->kept, MAX_KEPT);
+    if (p->replied || p->body_done || !p->x)
+        return;
+    int rc = take(p, kept.data, kept.len);
+    if (rc < 0)
+        took(p, -2);
 }
 
 static void unpack_rest(abx_e2b_put *p)
@@ -493,6 +538,7 @@ void abx__put_start(abx_e2b_server *s, abx_exchange *x)
     yyjson_mut_val *root = NULL;
     p->server = s;
     p->x = x;
+    abx_buf_init(&p->kept, MAX_KEPT);
     p->doc = abx_mut_new(&root);
     p->list = yyjson_mut_arr(p->doc);
     char *user = abx_exchange_query_get(x, "username");

@@ -323,6 +323,8 @@ static void tell_eof(abx__conn *c)
 
     if (!c->half || !x || !x->dispatched || x->eof_told || x->ended)
         return;
+    if (x->raw && (!c->eof || c->carry_len > 0)) /* what it sent before comes first */
+        return;
     x->eof_told = true;
     if (x->is_sse)
         abx__sse_peer_eof(x);

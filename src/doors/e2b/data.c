@@ -370,6 +370,11 @@ void e2b_plane_release(e2b_data *d)
     try_end(d);
 }
 
+static void http_closed(void *data)
+{
+    e2b_plane_release(data);
+}
+
 static void server_closed(void *data)
 {
     e2b_data *d = data;
@@ -393,6 +398,10 @@ void e2b_data_close(e2b_box *box, void (*cb)(void *data), void *data)
     e2b_watchers_close(d);
     e2b_procs_close(d);
     e2b_runs_cancel(d);
+    if (d->http) {
+        e2b_plane_hold(d);
+        abx_http_close(d->http, http_closed, d);
+    }
     abx_e2b_server_close(d->server, server_closed, d);
     e2b_plane_release(d);
 }

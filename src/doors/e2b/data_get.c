@@ -74,6 +74,11 @@ static void on_stat(void *arg, yyjson_val *file, const abx_error *err)
         refuse(f, e2b_file_status(err), err->id == ABX_ERR_FILE_NOT_FOUND ? missing : text);
         return;
     }
+    if (abx_str_eq(abx_json_str(file, "targetType", NULL), "none")) {
+        ABX_AUTO_FREE char *text = abx_format("path '%s' does not exist", f->path);
+        refuse(f, 404, text);
+        return;
+    }
     const char *target = abx_json_str(file, "targetPath", NULL);
     if (strcmp(type, "symlink") == 0 && !f->links && target && *target == '/') {
         f->links = true;
@@ -141,6 +146,15 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
         finish(f);
 }
 
+/* Before the head was sent the client hears why. */
+static void fail(abx_e2b_get *g, const abx_error *err)
+{
+    ABX_AUTO_FREE char *text = e2b_text_of(err);
+    abx_e2b_fault fault;
+    abx_e2b_fault_set(&fault, e2b_file_status(err), "%s", text);
+    abx_e2b_get_fail(g, &fault);
+}
+
 static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *data)
 {
     (void)c;
@@ -150,6 +164,8 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     f->call = NULL;
     if (g && !err && f->left <= 0)
         abx_e2b_get_end(g);
+    else if (g && err && !e2b_is_gone(err))
+        fail(g, err);
     else if (g)
         abx_e2b_get_break(g); /* its length was promised */
     if (!f->began)
@@ -173,7 +189,7 @@ void e2b_get_send(void *file, int64_t offset, int64_t length)
     abx_mut_str(d, root, "user", f->user);
     ABX_AUTO_ERROR err = NULL;
     if (e2b_launch(f->data, ABX_OP_FS_READ, d, &on, f, &f->call, &err) < 0)
-        abx_e2b_get_break(ABX_TAKE(f->get));
+        fail(ABX_TAKE(f->get), err);
 }
 
 void e2b_get_more(void *file)

@@ -7,7 +7,8 @@
  *   data_watch.c  WatchDir    data_poll.c  polled watchers           data_info.c   /health, /metrics, /envs
  *   data_get.c    GET /files  data_put.c  POST /files                data_compose.c
  *   data_env.c    the variables that E2B sets
- *   data_code.c   the code interpreter                               data_port*.c  ports of users
+ *   data_code.c   the code interpreter
+ *   data_port.c   ports of users: by a tunnel   data_port_url.c  by a URL   data_port_head.c  their heads
  *
  * Whatever waits for the host holds the plane (e2b_plane_hold): it is freed when all have let go. */
 #ifndef ABX_DOORS_E2B_DATA_INNER_H
@@ -19,6 +20,7 @@
 #include "base/text.h"
 #include "doors/e2b/data.h"
 #include "e2b/server.h"
+#include "net/http_client.h"
 
 /* --- lists --------------------------------------------------------------------------------------------- */
 typedef struct e2b_node {
@@ -52,6 +54,7 @@ typedef struct e2b_data {
     e2b_node runs;                   /* calls of the host that are under way: data_call.c */
     e2b_node users;                  /* known ones: data.c */
     e2b_node visits;                 /* who asks whether it is there: data_info.c */
+    abx_http *http;                  /* to URLs of ports; NULL: not yet */
     size_t user_count, watcher_count;
     int64_t next_pid; /* for processes of a provider without numbers */
     size_t holds;
@@ -252,14 +255,26 @@ typedef struct e2b_link {
     bool answered;  /* the head went out */
     abx_call *call; /* sandbox.tunnel; NULL: over, or by a URL */
     struct e2b_answer_parser *parser;
-    struct abx_http_transfer *transfer; /* by a URL */
+    abx_http_transfer *transfer; /* by a URL; NULL: over */
 } e2b_link;
 void e2b_port_handle(e2b_data *d, int port, abx_exchange *x);
 void e2b_ports_reset(e2b_data *d);
-/* An answer of the service came, its head first. lines: as for abx_exchange_head. */
 void e2b_link_close(
     e2b_link *l); /* both sides are over: free it, with the client's connection if it is there */
 void e2b_link_refuse(e2b_link *l, const abx_error *err); /* no answer will come */
+
+/* data_port_url.c: the same by sandbox.host, where there is no tunnel. */
+void e2b_port_by_url(e2b_link *l);
+
+/* Header lines that are made one by one; those that frame a message are left out. */
+typedef struct e2b_lines {
+    char **items;
+    size_t count;
+} e2b_lines;
+void e2b_lines_add(e2b_lines *l, const char *name, const char *value);
+void e2b_lines_clear(e2b_lines *l);
+/* Does this header belong to one connection, or to this door? */
+bool e2b_port_is_ours(const char *name);
 
 /* data_port_head.c: heads as text. The request line and the headers that the service gets; NULL: too long. Owned. */
 char *e2b_port_head(const abx_exchange *x, const char *host, size_t *len);

@@ -13,6 +13,10 @@ void e2b_link_close(e2b_link *l)
         abx_call_cancel(l->call); /* its end closes */
         return;
     }
+    if (l->transfer) {
+        abx_http_cancel(l->transfer);
+        return;
+    }
     if (l->x) {
         abx_exchange_handlers none = {0};
         abx_exchange_handle(l->x, &none, NULL);
@@ -227,6 +231,14 @@ static char *mask_of(const e2b_box *box, int port)
     return abx_format("%.*s%d%s", (int)(at - mask), mask, port, at + strlen("${PORT}"));
 }
 
+static void refused_at_once(e2b_link *l, const abx_error *err)
+{
+    if (err->id == ABX_ERR_FEATURE_MISSING)
+        e2b_port_by_url(l);
+    else
+        e2b_link_refuse(l, err);
+}
+
 /* --- both --------------------------------------------------------------------------------------------------------------- */
 void e2b_port_handle(e2b_data *d, int port, abx_exchange *x)
 {
@@ -256,7 +268,7 @@ void e2b_port_handle(e2b_data *d, int port, abx_exchange *x)
     abx_mut_int(params, root, "port", port);
     ABX_AUTO_ERROR err = NULL;
     if (e2b_launch(d, ABX_OP_SANDBOX_TUNNEL, params, &on, l, &l->call, &err) < 0)
-        e2b_link_refuse(l, err);
+        refused_at_once(l, err);
     else
         give(l, head, len);
 }
@@ -269,5 +281,7 @@ void e2b_ports_reset(e2b_data *d)
             abx_exchange_abort(l->x);
         if (l->call)
             abx_call_cancel(l->call);
+        if (l->transfer)
+            abx_http_cancel(l->transfer);
     }
 }

@@ -6,6 +6,37 @@
 
 enum { MAX_HEAD = 128 * 1024, MAX_LINES = 256 };
 
+static bool frames(const char *line)
+{
+    static const char *const names[] = {
+        "Connection:", "Keep-Alive:", "Proxy-Connection:", "Transfer-Encoding:", "Content-Length:",
+        "Trailer:",    "Date:"};
+    for (size_t i = 0; i < ABX_COUNT(names); i++)
+        if (strncasecmp(line, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+void e2b_lines_add(e2b_lines *l, const char *name, const char *value)
+{
+    char *line = abx_format("%s: %s", name, value ? value : "");
+    if (l->count >= MAX_LINES || frames(line)) {
+        free(line);
+        return;
+    }
+    if (!l->items)
+        l->items = abx_alloc_array(MAX_LINES, sizeof(*l->items));
+    l->items[l->count++] = line;
+}
+
+void e2b_lines_clear(e2b_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->items[i]);
+    free(l->items);
+    *l = (e2b_lines){0};
+}
+
 /* --- the request --------------------------------------------------------------------------------------------- */
 static bool is_one_of(const char *name, const char *const *names)
 {
@@ -15,8 +46,7 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* These belong to one connection, or to this door. */
-static bool is_ours(const char *name)
+bool e2b_port_is_ours(const char *name)
 {
     static const char *const names[] = {"Connection",
                                         "Keep-Alive",
@@ -46,7 +76,7 @@ char *e2b_port_head(const abx_exchange *x, const char *host, size_t *len)
         abx_buf_addf(&out, "%s %s HTTP/1.1\r\n", abx_exchange_method(x), abx_exchange_target(x));
     for (size_t i = 0; rc == 0 && i < h->count; i++) {
         const char *name = h->items[i].name, *value = h->items[i].value;
-        if (is_ours(name))
+        if (e2b_port_is_ours(name))
             continue;
         if (host && strcasecmp(name, "Host") == 0)
             value = host;
@@ -102,17 +132,6 @@ static int on_value_end(llhttp_t *h)
     if (p->told)
         return 0;
     return ++p->count > MAX_LINES ? HPE_USER : add(p, "", 1);
-}
-
-static bool frames(const char *line)
-{
-    static const char *const names[] = {
-        "Connection:", "Keep-Alive:", "Proxy-Connection:", "Transfer-Encoding:", "Content-Length:",
-        "Trailer:",    "Date:"};
-    for (size_t i = 0; i < ABX_COUNT(names); i++)
-        if (strncasecmp(line, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
 }
 
 static int on_head(llhttp_t *h)

@@ -253,6 +253,7 @@ typedef struct e2b_link {
     bool upgrade;   /* it wants to leave HTTP */
     bool head_only; /* HEAD: the answer has no body */
     bool answered;  /* the head went out */
+    bool raw;       /* the connection has left HTTP */
     abx_call *call; /* sandbox.tunnel; NULL: over, or by a URL */
     struct e2b_answer_parser *parser;
     abx_http_transfer *transfer; /* by a URL; NULL: over */

@@ -83,7 +83,8 @@ static void on_head(void *data, int status, const char *const *lines, size_t cou
     if (!l->x)
         return;
     l->answered = true;
-    if (status == 101)
+    l->raw = status == 101;
+    if (l->raw)
         abx_exchange_switch(l->x, lines, count);
     else
         abx_exchange_head(l->x, status, lines, count, length);
@@ -116,7 +117,7 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
         abx_call_cancel(l->call);
         return;
     }
-    if (l->answered && l->upgrade && (size_t)taken < n)
+    if (l->raw && (size_t)taken < n)
         on_body(l, bytes + taken, n - (size_t)taken);
 }
 
@@ -139,7 +140,7 @@ static void on_event(abx_call *c, const char *type, yyjson_val *event, void *dat
         abx_exchange_abort(l->x);
         return;
     }
-    if (l->upgrade)
+    if (l->raw)
         abx_exchange_end(l->x);
     abx_call_write_end(c);
 }
@@ -156,7 +157,7 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     }
     if (e2b_answer_eof(l->parser) < 0)
         abx_exchange_abort(l->x);
-    else if (l->upgrade)
+    else if (l->raw)
         abx_exchange_end(l->x);
     e2b_link_close(l);
 }
@@ -171,7 +172,7 @@ static void give(e2b_link *l, const void *bytes, size_t n)
 static void client_bytes(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
 {
     e2b_link *l = data;
-    if (l->answered || abx_exchange_content_length(x) >= 0) {
+    if (l->raw || abx_exchange_content_length(x) >= 0) {
         give(l, bytes, n);
         return;
     }
@@ -200,7 +201,7 @@ static void client_eof(abx_exchange *x, void *data)
 {
     (void)x;
     const e2b_link *l = data;
-    if (l->call && l->answered && l->upgrade)
+    if (l->call && l->raw)
         abx_call_write_end(l->call);
 }
 

@@ -82,6 +82,10 @@ static void on_head(void *data, int status, const char *const *lines, size_t cou
     e2b_link *l = data;
     if (!l->x)
         return;
+    if (status == 101 && !l->upgrade) { /* nobody asked for that */
+        abx_call_cancel(l->call);
+        return;
+    }
     l->answered = true;
     l->raw = status == 101;
     if (l->raw)

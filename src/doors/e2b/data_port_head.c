@@ -165,7 +165,7 @@ static int on_head(llhttp_t *h)
 static int on_bytes(llhttp_t *h, const char *at, size_t n)
 {
     const e2b_answer_parser *p = h->data;
-    if (n > 0)
+    if (n > 0 && p->told && !p->done) /* of the answer itself, not of one that goes before it */
         p->on->body(p->data, (const uint8_t *)at, n);
     return 0;
 }

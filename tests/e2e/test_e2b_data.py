@@ -102,7 +102,7 @@ def steady(door, box):
     before, memory = descriptors(door.pid), own_memory(door.pid)
     yield lambda mib: own_memory(door.pid) < memory + mib * 1024
     check_alive(door, box)
-    wait_for(lambda: descriptors(door.pid) <= before + 40, "connections are given back")
+    wait_for(lambda: descriptors(door.pid) <= max(4 * before, before + 40), "connections are given back")
 
 
 # --- who reads slowly, or not at all ------------------------------------------------------------------------------

@@ -357,6 +357,7 @@ static void try_end(e2b_data *d)
     if (!d->closing || d->server_open || d->holds > 0)
         return;
     while (d->users.next != &d->users)
+        /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         forget_user(d, E2B_IN(d->users.next, known_user, node));
     void (*closed)(void *data) = d->closed;
     void *data = d->closed_data;

@@ -74,6 +74,7 @@ static void next(e2b_proc *p)
     static const abx_call_handlers on = {.on_end = input_end};
     while (p->inputs.next != &p->inputs) {
         input *in = E2B_IN(p->inputs.next, input, node);
+        /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         if (in->run)
             return;
         ABX_AUTO_ERROR err = NULL;

@@ -160,6 +160,7 @@ void e2b_subs_fail(e2b_proc *p, e2b_about about, const abx_error *err)
     e2b_proc_ref(p);
     while (p->subs.next != &p->subs) {
         e2b_sub *s = E2B_IN(p->subs.next, e2b_sub, node);
+        /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         abx_e2b_call *c = s->call;
         abx_e2b_call_handle(c, NULL, NULL);
         sub_leave(s);
@@ -236,6 +237,7 @@ static void set_end(e2b_proc *p, yyjson_val *result)
     p->exit_code = signal ? -1 : abx_json_int(result, "exitCode", 0);
     (void)snprintf(p->signal, sizeof(p->signal), "%s", signal ? signal : "");
     while (p->subs.next != &p->subs)
+        /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         e2b_sub_send_end(E2B_IN(p->subs.next, e2b_sub, node));
     e2b_inputs_fail(p);
     if (p->node.next == &p->node || p->data->closing) {
@@ -264,10 +266,13 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
         e2b_inputs_fail(p);
         e2b_proc_leave(p); /* where it still runs, who asks for it finds it again */
         if (began)
+            /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
             e2b_subs_fail(p, E2B_ABOUT_PROCESS, err);
         else
+            /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
             e2b_start_failed(p, err);
     }
+    /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     e2b_proc_unref(p);
 }
 
@@ -278,6 +283,7 @@ void e2b_procs_close(e2b_data *d)
 {
     while (d->procs.next != &d->procs) {
         e2b_proc *p = E2B_IN(d->procs.next, e2b_proc, node);
+        /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         e2b_inputs_fail(p);
         if (p->call)
             abx_call_cancel(p->call);

@@ -243,6 +243,7 @@ void e2b_adopted(e2b_proc *p, const abx_error *err)
 {
     e2b_proc_ref(p);
     while (p->waiters.next != &p->waiters)
+        /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         waiter_end(E2B_IN(p->waiters.next, waiter, node), err ? NULL : p, err);
     e2b_proc_unref(p);
 }

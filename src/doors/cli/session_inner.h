@@ -26,6 +26,7 @@ typedef struct abx_session {
 
     /* signals */
     uint64_t last_signal_ms; /* 0: none yet */
+    int signal;              /* the last one that came */
     bool softened;           /* TERM went in the place of a signal that the sandbox does not take */
     bool killed;             /* KILL was sent */
     uv_timer_t timer;        /* leave, or kill, when it fires */

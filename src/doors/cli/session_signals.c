@@ -29,11 +29,18 @@ static void on_detach_end(abx_session *s, const abx_error *err)
 
 static void send_signal(abx_session *s, const char *name);
 
-/* A sandbox that can only be asked to end or to kill gets the former for all that ask for an end. */
+/* A sandbox that can only be asked to end or to kill gets the former for all that ask for an end; where no signal can be sent, the
+ * command is left. */
 static void on_signal_end(abx_session *s, const abx_error *err)
 {
-    if (!err || err->id != ABX_ERR_FEATURE_MISSING || s->softened || s->ended)
+    if (!err || err->id != ABX_ERR_FEATURE_MISSING || s->ended)
         return;
+    if (s->softened) {
+        abx_cli_interrupt(s->cli, s->signal);
+        if (s->call)
+            abx_call_cancel(s->call);
+        return;
+    }
     s->softened = true;
     send_signal(s, "TERM");
 }
@@ -148,6 +155,7 @@ static void pass_on(abx_session *s, int sig)
     uint64_t now = abx_now_mono_ms();
     bool again = s->last_signal_ms && now - s->last_signal_ms < AGAIN_MS;
     s->last_signal_ms = now;
+    s->signal = sig;
     if (s->killed) {
         if (s->call)
             abx_call_cancel(s->call);

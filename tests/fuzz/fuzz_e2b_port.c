@@ -59,6 +59,7 @@ static ssize_t run(const uint8_t *data, size_t size, size_t step, bool head_only
     return taken < 0 ? -1 : (ssize_t)at;
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)

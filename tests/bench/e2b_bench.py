@@ -2,13 +2,11 @@
 """What the E2B door costs, by an official client: the same calls through `abx e2b serve` and to an envd with nothing in front
 of it, in turn; copying against cp. Medians; the ratio is what counts.
 
-Usage: e2b_bench.py [--quick] [ROW...]     rows: requests commands bytes streams (default: all)
+Usage: e2b_bench.py [--quick] [ROW...]     rows: requests commands bytes (default: all)
 Needs scripts/sdk.sh (the client) and the helper tests/e2e/envd_serve of the release build."""
 
 import argparse
-import asyncio
 import http.client
-import json
 import os
 import statistics
 import subprocess
@@ -55,7 +53,6 @@ class Bench:
         os.environ.update(self.door.variables)
         from e2b import Sandbox
         self.box, self.plain = Sandbox.create(timeout=3600), self.envd.sandbox()
-        self.pid = json.loads(self.door.run(str(BUILD / "abx"), "e2b", "status", "--json"))["pid"]
 
     def tell(self, what, ours, reference, unit, name):
         print(f"{what}: {ours:.2f} {unit}, {name} {reference:.2f} {unit}, ratio {ours / reference:.2f}", flush=True)
@@ -134,37 +131,6 @@ class Bench:
                 self.tell(f"bytes: files.{name} of {size // MIB} MiB", ours, copied, "MiB/s", "cp")
                 print(f"bytes: processor time of the SDK: {cpu / 1000:.2f} s of {size / MIB / ours:.2f} s", flush=True)
 
-    def streams(self):
-        """Connects to a command that says something every second; what the door's own memory is then."""
-        count = 100 if self.quick else 1000
-        handle = self.box.commands.run("while :; do echo tick; sleep 1; done", background=True, timeout=0)
-        port = int(self.door.variables["E2B_API_URL"].rpartition(":")[2])
-        body = json.dumps({"process": {"pid": handle.pid}}).encode()
-        body = b"\0" + len(body).to_bytes(4, "big") + body
-        head = (f"POST /process.Process/Connect HTTP/1.1\r\nHost: x\r\nE2b-Sandbox-Id: {self.box.sandbox_id}\r\n"
-                f"E2b-Sandbox-Port: 49983\r\nX-Access-Token: {self.box.connection_config.sandbox_headers['X-Access-Token']}\r\n"
-                f"Content-Type: application/connect+json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
-
-        async def follow():
-            async def one():
-                reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.write(head + body)
-                while b"dGljawo=" not in await reader.read(65536):
-                    pass
-                return writer
-            before = self.memory()
-            writers = [await one() for _ in range(count)]
-            after = self.memory()
-            print(f"streams: {count} open: {after} KiB of the door's own memory, {before} before, "
-                  f"{(after - before) / count:.1f} KiB each", flush=True)
-            for w in writers:
-                w.close()
-        asyncio.run(follow())
-
-    def memory(self):
-        lines = dict(line.split(":", 1) for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
-        return int(lines["RssAnon"].split()[0])
-
     def close(self):
         self.envd.close()
         self.door.close()
@@ -177,7 +143,7 @@ def main():
     options = options.parse_args()
     bench = Bench(options.quick)
     try:
-        for row in options.rows or ["requests", "commands", "bytes", "streams"]:
+        for row in options.rows or ["requests", "commands", "bytes"]:
             getattr(bench, row)()
     finally:
         bench.close()

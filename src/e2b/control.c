@@ -214,6 +214,14 @@ static abx_error *judge(abx__ctl *c, yyjson_doc *doc, bool *no_route)
     return abx__ctl_misfit(route, "it is not JSON");
 }
 
+/* A service that repeats the key that it was sent shows it to nobody. */
+static void hide_key(const abx_e2b_service *s, char *text)
+{
+    size_t n = s->key ? strlen(s->key) : 0;
+    for (char *at = text; n > 0 && at && (at = strstr(at, s->key)); at += n)
+        memset(at, '*', n);
+}
+
 static void finish(abx__ctl *c)
 {
     ABX_AUTO_JSON doc = c->answer.len > 0
@@ -226,6 +234,11 @@ static void finish(abx__ctl *c)
                               .again = c->sent > 1,
                               .after_ms = c->after_ms};
     abx_error *err = judge(c, doc, &answer.no_route);
+    if (err) {
+        hide_key(c->service, err->message);
+        hide_key(c->service, err->hint);
+        hide_key(c->service, err->request_id);
+    }
     deliver(c, &answer, err);
 }
 

@@ -186,6 +186,7 @@ int abx_e2b_service_open(const abx_e2b_service_options *o, abx_e2b_service **out
     s->template_name = abx_strdup(template_name ? template_name : "base");
     s->user = abx_strdup(o->user ? o->user : d->default_user);
     s->auth = auth_line(d, o->api_key);
+    s->key = o->api_key && *o->api_key ? abx_strdup(o->api_key) : NULL;
     s->call_timeout_ms = o->call_timeout_ms;
     s->create_v1 = d->v1_first;
     s->metadata = o->metadata ? abx_json_copy(o->metadata) : NULL;
@@ -218,6 +219,7 @@ static void service_free(abx_e2b_service *s)
     free(s->template_name);
     free(s->user);
     free(s->auth);
+    free(s->key);
     yyjson_doc_free(s->metadata);
     free(s);
 }

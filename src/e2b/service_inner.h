@@ -16,6 +16,7 @@ struct abx_e2b_service {
     const abx_e2b_dialect *dialect;
     char *provider, *api_url, *domain, *template_name, *user;
     char *auth; /* header line with the key, or NULL */
+    char *key;  /* what no error may show; or NULL */
     uint64_t call_timeout_ms;
     yyjson_doc *metadata; /* of each new sandbox; or NULL */
     void (*explain)(void *data, abx_op_id op, abx_error *err);

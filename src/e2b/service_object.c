@@ -8,11 +8,11 @@
 
 #define MAX_ID 256
 
-/* It goes into paths, hosts and headers. */
+/* It goes into paths, hosts and headers, and from the output of one command into the arguments of another. */
 static bool is_id(const char *s)
 {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
-    return n > 0 && n <= MAX_ID && s[n] == 0 && s[0] != '.';
+    return n > 0 && n <= MAX_ID && s[n] == 0 && s[0] != '.' && s[0] != '-';
 }
 
 int abx__svc_check_sandbox(const char *route, yyjson_val *v, abx_error **err)

@@ -446,6 +446,28 @@ static void a_paused_sandbox_says_so(void **state)
     svc_close(&s);
 }
 
+static void a_key_that_a_service_repeats_is_not_shown(void **state)
+{
+    svc s;
+    svc_open(&s, &by_path);
+    svc_say(&s, "GET /sandboxes/i1", 401, "{\"code\":401,\"message\":\"e2b_00 is not e2b_00\"}");
+    svc_fails(&s, "sandbox.info", SB, "API_KEY", "****** is not ******");
+    svc_close(&s);
+}
+
+static void an_id_is_no_option(void **state)
+{
+    static const char *const ids[] = {"-rf", "--all", "../a", "a/b", "a b", "a\\nb", ""};
+    for (size_t i = 0; i < ABX_COUNT(ids); i++) {
+        svc s;
+        svc_open(&s, &by_path);
+        ABX_AUTO_FREE char *said = abx_format("{\"sandboxID\":\"%s\"}", ids[i]);
+        svc_say(&s, "POST /v2/sandboxes", 201, said);
+        svc_fails(&s, "sandbox.create", "{}", "BACKEND_ANSWER", "'sandboxID' is no id");
+        svc_close(&s);
+    }
+}
+
 static void a_call_that_waits_is_cancelled(void **state)
 {
     svc s;
@@ -752,6 +774,8 @@ int main(void)
         cmocka_unit_test(calls_wait_until_their_sandbox_is_known),
         cmocka_unit_test(a_paused_sandbox_says_so),
         cmocka_unit_test(a_call_that_waits_is_cancelled),
+        cmocka_unit_test(a_key_that_a_service_repeats_is_not_shown),
+        cmocka_unit_test(an_id_is_no_option),
         cmocka_unit_test(what_became_of_it),
         cmocka_unit_test(closed_while_it_looks),
         cmocka_unit_test(addresses_of_ports),

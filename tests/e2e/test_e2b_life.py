@@ -173,6 +173,24 @@ def test_killed_at_any_moment_of_its_start_it_stops_nobody(served, spawn):
     assert {path.name for path in (served.home / "e2b").iterdir()} <= {"key.json", "boxes"}
 
 
+def test_a_sandbox_that_ended_by_itself_leaves_no_descriptors(served):
+    door = Door(served)
+
+    def descriptors():
+        return len(os.listdir(f"/proc/{door.pid}/fd"))
+
+    def live_and_end(n):
+        boxes = [door.create(timeout=1) for _ in range(n)]
+        for box in boxes:
+            door.data(box, "GET", "/health")
+            door.wait_gone(box)
+
+    live_and_end(1)  # what is opened once
+    before = descriptors()
+    live_and_end(3)
+    wait_for(lambda: descriptors() <= before, "the descriptors are given back")
+
+
 def test_a_port_that_is_taken_is_told(served):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -80,13 +80,19 @@ static void on_killed(void *data, const abx_error *err)
     local_wait_end(&w->wait, NULL, err);
 }
 
-static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
+/* Its client ends, with the calls that run there and its descriptors. */
+static void forget(local_provider *p, const char *id)
 {
     local_box *box = local_box_find(p, id);
-    if (box) {
-        abx_envd_client_gone(box->client);
-        local_box_close(box, NULL, NULL);
-    }
+    if (!box)
+        return;
+    abx_envd_client_gone(box->client);
+    local_box_close(box, NULL, NULL);
+}
+
+static int kill_sandbox(local_provider *p, abx_call *call, const char *id, abx_error **err)
+{
+    forget(p, id);
     pending *w = wait_for(p, id);
     w->wait.cancel = leave_rest;
     if (abx_local_kill(p->local, id, on_killed, w, &w->killing, err) < 0) {
@@ -225,13 +231,25 @@ static int connect_sandbox(local_provider *p, abx_call *call, const char *id, ab
     return local_answer(call, ABX_TAKE(info));
 }
 
+/* One that ended by itself is known by this question: nothing of it is kept in a process that lives on. */
+static int info(local_provider *p, abx_call *call, const char *id, abx_error **err)
+{
+    ABX_AUTO_ERROR why = NULL;
+    yyjson_doc *found = abx_local_info(p->local, id, &why);
+    if (found)
+        return local_answer(call, found);
+    if (why->id == ABX_ERR_SANDBOX_NOT_FOUND)
+        forget(p, id);
+    return abx_error_take(err, ABX_TAKE(why));
+}
+
 int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
 {
     yyjson_val *params = abx_call_params(call);
     const char *id = abx_json_str(params, "sandboxId", "");
     switch (abx_call_op(call)->id) {
     case ABX_OP_SANDBOX_LIST: return list(p, call, err);
-    case ABX_OP_SANDBOX_INFO: return local_answer(call, abx_local_info(p->local, id, err));
+    case ABX_OP_SANDBOX_INFO: return info(p, call, id, err);
     case ABX_OP_SANDBOX_KILL: return kill_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_CONNECT: return connect_sandbox(p, call, id, err);
     case ABX_OP_SANDBOX_SET_TIMEOUT:

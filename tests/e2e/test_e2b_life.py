@@ -12,7 +12,7 @@ import time
 import pytest
 
 from door import Door
-from harness import count, is_alive, wait_for
+from harness import count, descriptors, is_alive, wait_for
 from test_schema import check_object
 
 
@@ -176,9 +176,6 @@ def test_killed_at_any_moment_of_its_start_it_stops_nobody(served, spawn):
 def test_a_sandbox_that_ended_by_itself_leaves_no_descriptors(served):
     door = Door(served)
 
-    def descriptors():
-        return len(os.listdir(f"/proc/{door.pid}/fd"))
-
     def live_and_end(n):
         boxes = [door.create(timeout=1) for _ in range(n)]
         for box in boxes:
@@ -186,9 +183,9 @@ def test_a_sandbox_that_ended_by_itself_leaves_no_descriptors(served):
             door.wait_gone(box)
 
     live_and_end(1)  # what is opened once
-    before = descriptors()
+    before = descriptors(door.pid)
     live_and_end(3)
-    wait_for(lambda: descriptors() <= before, "the descriptors are given back")
+    wait_for(lambda: descriptors(door.pid) <= before, "the descriptors are given back")
 
 
 def test_a_port_that_is_taken_is_told(served):

@@ -59,6 +59,7 @@ typedef struct e2b_data {
     int64_t next_pid; /* for processes of a provider without numbers */
     size_t holds;
     bool server_open, closing;
+    bool no_detach; /* the provider's processes end with their call */
     void (*closed)(void *data);
     void *closed_data;
 } e2b_data;
@@ -130,9 +131,13 @@ typedef struct e2b_proc {
     bool started, ended;
     bool timed_out;
     bool asked_detach; /* by onDisconnect */
-    int64_t exit_code; /* -1: a signal */
-    char signal[24];   /* "SIGKILL" */
-    size_t held;       /* followers that take no more now */
+    /* As it was asked for. */
+    char *user;          /* or NULL */
+    uint64_t timeout_ms; /* ABX_FOREVER: none */
+    int64_t cols, rows;  /* 0: not told */
+    int64_t exit_code;   /* -1: a signal */
+    char signal[24];     /* "SIGKILL" */
+    size_t held;         /* followers that take no more now */
     e2b_node subs, inputs, waiters;
     uv_timer_t timer; /* forgets it */
     bool has_timer;
@@ -173,6 +178,8 @@ void e2b_select(e2b_data *d, abx_e2b_call *c, yyjson_val *q, bool ended, e2b_pro
 void e2b_select_doc(e2b_data *d, abx_e2b_call *c, yyjson_doc *q, e2b_proc_cb cb);
 void e2b_adopted(e2b_proc *p, const abx_error *err); /* its call has begun, or failed */
 /* A start that failed: its followers are told, as E2B words it. */
+/* The provider refused its start for a parameter that it did not need: it is tried without. False: it is not. */
+bool e2b_start_again(e2b_proc *p, const abx_error *err);
 void e2b_start_failed(e2b_proc *p, const abx_error *err);
 /* ProcessConfig and number (0: none) of a process object of the host. */
 yyjson_doc *e2b_config_of(yyjson_val *process);

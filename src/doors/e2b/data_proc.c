@@ -35,6 +35,7 @@ void e2b_proc_unref(e2b_proc *p)
     e2b_data *d = p->data;
     free(p->id);
     free(p->tag);
+    free(p->user);
     yyjson_doc_free(p->config);
     free(p);
     e2b_plane_release(d);
@@ -260,7 +261,7 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
         on_started(p, result);
     if (!err) {
         set_end(p, result);
-    } else {
+    } else if (!e2b_start_again(p, err)) {
         bool began = p->started;
         e2b_adopted(p, err);
         e2b_inputs_fail(p);

@@ -17,21 +17,16 @@ static void put_words(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *confi
     }
 }
 
-static void put_size(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *pty)
+static void read_size(e2b_proc *p, yyjson_val *pty)
 {
     yyjson_val *size = abx_json_get(pty, "size");
-    int64_t cols = abx_json_int(size, "cols", 0) & 0xffff;
-    int64_t rows = abx_json_int(size, "rows", 0) & 0xffff;
-    if (cols > 0)
-        abx_mut_int(d, root, "cols", cols);
-    if (rows > 0)
-        abx_mut_int(d, root, "rows", rows);
+    p->cols = abx_json_int(size, "cols", 0) & 0xffff;
+    p->rows = abx_json_int(size, "rows", 0) & 0xffff;
 }
 
-static void launch(e2b_proc *p, yyjson_val *q, const char *user, uint64_t timeout_ms)
+static yyjson_mut_doc *start_params(e2b_proc *p)
 {
-    yyjson_val *config = abx_json_get(q, "process"), *pty = abx_json_get(q, "pty");
-    yyjson_val *envs = abx_json_get(config, "envs");
+    yyjson_val *config = yyjson_doc_get_root(p->config), *envs = abx_json_get(config, "envs");
     yyjson_mut_val *root = NULL;
     yyjson_mut_doc *d = e2b_params(p->data, NULL, &root);
     put_words(d, root, config);
@@ -42,25 +37,45 @@ static void launch(e2b_proc *p, yyjson_val *q, const char *user, uint64_t timeou
     e2b_env_put(p->data, d, env);
     const char *cwd = abx_json_str(config, "cwd", NULL);
     abx_mut_str(d, root, "cwd", cwd && *cwd ? cwd : NULL);
-    abx_mut_str(d, root, "user", user);
-    if (timeout_ms != ABX_FOREVER)
-        abx_mut_int(d, root, "timeoutMs", (int64_t)timeout_ms);
+    abx_mut_str(d, root, "user", p->user);
+    if (p->timeout_ms != ABX_FOREVER)
+        abx_mut_int(d, root, "timeoutMs", (int64_t)p->timeout_ms);
     if (p->asked_detach)
         abx_mut_str(d, root, "onDisconnect", "detach");
-    if (p->tty) {
-        put_size(d, root, pty);
+    if (p->tty && p->cols > 0)
+        abx_mut_int(d, root, "cols", p->cols);
+    if (p->tty && p->rows > 0)
+        abx_mut_int(d, root, "rows", p->rows);
+    if (p->tty)
         abx_mut_str(d, root, "term", abx_json_str(envs, "TERM", NULL));
-    } else if (p->has_stdin) {
+    else if (p->has_stdin)
         abx_mut_str(d, root, "stdin", "stream");
-    }
+    return d;
+}
+
+static void launch(e2b_proc *p)
+{
     ABX_AUTO_ERROR err = NULL;
     e2b_proc_ref(p);
-    if (e2b_launch(p->data, p->tty ? ABX_OP_PTY_OPEN : ABX_OP_PROCESS_START, d, &e2b_proc_follow, p,
-                   &p->call, &err) == 0)
+    if (e2b_launch(p->data, p->tty ? ABX_OP_PTY_OPEN : ABX_OP_PROCESS_START, start_params(p),
+                   &e2b_proc_follow, p, &p->call, &err) == 0)
         return;
-    e2b_proc_leave(p);
-    e2b_start_failed(p, err);
+    if (!e2b_start_again(p, err)) {
+        e2b_proc_leave(p);
+        e2b_start_failed(p, err);
+    }
     e2b_proc_unref(p);
+}
+
+/* A process lives on without us where the provider knows how; without that it ends with the door. */
+bool e2b_start_again(e2b_proc *p, const abx_error *err)
+{
+    if (p->started || !p->asked_detach || p->data->closing || err->id != ABX_ERR_FEATURE_MISSING)
+        return false;
+    p->data->no_detach = true;
+    p->asked_detach = false;
+    launch(p);
+    return true;
 }
 
 static bool holds_nul(yyjson_val *v)
@@ -94,11 +109,13 @@ void e2b_rpc_start(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
     p->config = abx_json_copy(config);
     p->tty = abx_json_get(q, "pty") != NULL;
     p->has_stdin = !p->tty && (!in || yyjson_get_bool(in));
-    p->asked_detach = true;
+    p->asked_detach = !d->no_detach;
+    p->user = abx_strdup(abx_e2b_call_user(c));
+    p->timeout_ms = abx_e2b_call_timeout_ms(c);
+    read_size(p, abx_json_get(q, "pty"));
     e2b_sub *s = e2b_sub_add(p, c);
-    uint64_t timeout_ms = abx_e2b_call_timeout_ms(c);
-    s->limited = timeout_ms != ABX_FOREVER;
-    launch(p, q, abx_e2b_call_user(c), timeout_ms);
+    s->limited = p->timeout_ms != ABX_FOREVER;
+    launch(p);
 }
 
 /* --- a start that failed ----------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 """The cases of the conformance suite through the official SDKs, over the E2B door: each case with a counterpart is a test of
 each SDK. Those that differ must fail as door_e2b.DIFFERS says."""
 
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +14,15 @@ sys.path.insert(0, str(ROOT / "tests/conformance"))
 import door_e2b  # noqa: E402
 import interpreter  # noqa: E402
 
-SUITE, CASES, NONE = door_e2b.load()
-BRIDGES = {"python-new": "bridge.py"}
-LANES = 4
+BRIDGES = {"python-new": "bridge.py", "js-new": "bridge.mjs"}
+LOADED = {client: door_e2b.load(client.split("-")[0]) for client in BRIDGES}
+CASES = {client: {case["name"]: case for case in cases} for client, (_, cases, _) in LOADED.items()}
+LANES = 3
+# At times stdin.chain fails with this (E6001), for a reason that is not known yet: such a case is run once more, and says so.
+REPEATED = "data rewind was not possible"
 
 
-def run_case(door, case, local):
+def run_case(door, suite, case, local):
     def shared():
         if not hasattr(local, "box"):
             call = door.start("sandbox.create", {"timeoutMs": interpreter.LIFE_MS}, None, True, None, False)
@@ -28,41 +32,58 @@ def run_case(door, case, local):
         return local.box
 
     try:
-        interpreter.Trial(door, SUITE, case, shared).run()
+        try:
+            interpreter.Trial(door, suite, case, shared).run()
+        except interpreter.Failed as e:
+            if REPEATED not in str(e):
+                raise
+            print(f"{case['name']} is run once more: {e}", file=sys.__stderr__)
+            interpreter.Trial(door, suite, case, shared).run()
     except BaseException:
         local.__dict__.pop("box", None)  # what a failed case did to it is not the next one's matter
         raise
 
 
-@pytest.fixture(scope="module", params=BRIDGES)
+@pytest.fixture(scope="module")
 def running(request, door):
-    """The cases, under way: name → future."""
-    client = request.param
-    words, more, folder = command(client, BRIDGES[client])
-    bridge = door_e2b.Door(words, door.environment(**more), folder)
-    local = threading.local()
-    chosen = {item.callspec.params["name"] for item in request.session.items
-              if item.module is request.module and hasattr(item, "callspec")}
-    with ThreadPoolExecutor(LANES) as pool:
-        yield {case["name"]: pool.submit(run_case, bridge, case, local) for case in CASES if case["name"] in chosen}
-    bridge.close()
+    """The cases that were chosen, under way: (client, name) → future; both SDKs at once."""
+    chosen = [item.callspec.params for item in request.session.items
+              if item.module is request.module and "name" in getattr(getattr(item, "callspec", None), "params", {})]
+    bridges, futures, pools = [], {}, []
+    for client in CASES:
+        names = [params["name"] for params in chosen if params["client"] == client]
+        if not names:
+            continue
+        words, more, folder = command(client, BRIDGES[client])
+        bridges.append(door_e2b.Door(words, door.environment(**more), folder))
+        pools.append(ThreadPoolExecutor(LANES))
+        local = threading.local()
+        for name in names:
+            futures[client, name] = pools[-1].submit(run_case, bridges[-1], LOADED[client][0], CASES[client][name], local)
+    yield futures
+    for pool, bridge in zip(pools, bridges):
+        pool.shutdown(cancel_futures=True)
+        bridge.close()
 
 
-@pytest.mark.parametrize("name", [case["name"] for case in CASES])
-def test_case(running, name):
+@pytest.mark.parametrize("client,name", [(client, name) for client in CASES for name in CASES[client]])
+def test_case(running, client, name):
     try:
-        running[name].result(timeout=120)
+        running[client, name].result(timeout=120)
         failure = None
     except interpreter.Failed as e:
         failure = str(e)
     if name in door_e2b.DIFFERS:
-        assert door_e2b.DIFFERS[name][0] in (failure or "it passed"), failure
+        assert re.search(door_e2b.DIFFERS[name][0], failure or "it passed"), failure
     elif failure:
         pytest.fail(failure, pytrace=False)
 
 
-def test_counts(capsys):
-    assert len(CASES) >= 100 and len(door_e2b.DIFFERS) <= 10
-    assert set(door_e2b.NONE) <= set(NONE) and set(door_e2b.DIFFERS) <= {case["name"] for case in CASES}
+@pytest.mark.parametrize("client", BRIDGES)
+def test_counts(client, capsys):
+    none = LOADED[client][2]
+    assert len(CASES[client]) >= 100 and len(door_e2b.DIFFERS) <= 10
+    assert set(door_e2b.NONE) <= set(none) and set(door_e2b.DIFFERS) <= set(CASES[client])
     with capsys.disabled():
-        print(f"\nconformance by each SDK: {len(CASES)} cases with a counterpart, {len(door_e2b.DIFFERS)} of them differ; {len(NONE)} without")
+        print(f"\nconformance, {client}: {len(CASES[client])} cases with a counterpart, {len(door_e2b.DIFFERS)} of them differ; "
+              f"{len(none)} without")

@@ -162,6 +162,47 @@ def test_uploads_that_are_cut_off(door, box, steady):
         s.sendall(head(door, box, "/files", Content_Type="multipart/form-data; boundary=b", Transfer_Encoding="chunked")
                   + b"40\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n")
     check_alive(door, box)
+    wait_for(lambda: rpc(door, box, "/filesystem.Filesystem/ListDir", {"path": "cut"}).get("entries", []) == [],
+             "nothing of them is left")
+
+
+def upload(door, box, path, content):
+    answer = door.data(box, "POST", f"/files?path={path}", body=content, headers={"Content-Type": "application/octet-stream"})
+    assert answer.status == 200, repr(answer)
+
+
+def test_an_upload_is_there_whole_or_not_at_all(door, box):
+    upload(door, box, "whole/old", b"old bytes")
+    run(door, box, "chmod 640 whole/old; ln -s old whole/link")
+    for name in ("old", "link", "new"):
+        for length in ({"Content_Length": 10 * MIB}, {"Transfer_Encoding": "chunked"}):
+            with connect(door) as s:
+                s.sendall(head(door, box, f"/files?path=whole/{name}", Content_Type="application/octet-stream", **length)
+                          + b"10000\r\n" + bytes(65000))
+
+    def names():
+        return sorted(e["name"] for e in rpc(door, box, "/filesystem.Filesystem/ListDir", {"path": "whole"})["entries"])
+    wait_for(lambda: names() == ["link", "old"], "half files are gone")
+    assert door.data(box, "GET", "/files?path=whole/old").body == b"old bytes"
+    upload(door, box, "whole/link", b"new bytes")
+    assert door.data(box, "GET", "/files?path=whole/old").body == b"new bytes"
+    entry = rpc(door, box, "/filesystem.Filesystem/Stat", {"path": "whole/old"})["entry"]
+    assert entry["mode"] == 0o640 and entry["owner"] == "user" and "symlinkTarget" not in entry
+
+
+def test_who_watches_sees_an_upload_as_if_it_were_written_in_its_place(door, box):
+    rpc(door, box, "/filesystem.Filesystem/MakeDir", {"path": "seen"})
+    watcher = {"watcherId": rpc(door, box, "/filesystem.Filesystem/CreateWatcher", {"path": "seen"})["watcherId"]}
+    for expected in (["EVENT_TYPE_CREATE", "EVENT_TYPE_CHMOD", "EVENT_TYPE_WRITE"], ["EVENT_TYPE_CHMOD", "EVENT_TYPE_WRITE"]):
+        upload(door, box, "seen/file", b"bytes")
+        events = []
+
+        def all_seen():
+            events.extend(rpc(door, box, "/filesystem.Filesystem/GetWatcherEvents", watcher).get("events", []))
+            return len(events) >= len(expected)
+        wait_for(all_seen)
+        assert [(e["type"], e["name"]) for e in events] == [(type, "file") for type in expected]
+    rpc(door, box, "/filesystem.Filesystem/RemoveWatcher", watcher)
 
 
 def test_streams_that_are_dropped_leave_their_processes(door, box, steady):

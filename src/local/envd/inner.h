@@ -239,6 +239,9 @@ bool abx__is_proc(int fd);
 /* open for who asks from outside: not blocking, and through no door that /proc has into pid 1 itself (its descriptors,
  * program, memory map), which a link inside may lead to: EACCES. A descriptor, or -1 with errno. */
 int abx__open_user(const char *path, int flags, mode_t mode);
+/* Is this the name of a file that an upload writes until all is there (transfer.c)? Who watches does not see such files, only
+ * that they take their place. *existed: there was a file before. */
+bool abx__is_aside(const char *name, bool *existed);
 /* mkdir -p of the parents of path (or of path itself: whole), new ones 0755 and u's. 0; -1 with errno and
  * *what ("chown", "mkdir") and the path it failed at in at. */
 int abx__make_parents(const abx_envd *e, const char *path, bool whole, const abx__user *u,

@@ -165,6 +165,21 @@ static void set_meta(const upload *u)
     }
 }
 
+static void aside_name(char name[16], bool existed)
+{
+    char tail[8];
+    abx_random_id(tail, 7);
+    snprintf(name, 16, ".abx-%c%s", existed ? 'o' : 'n', tail);
+}
+
+bool abx__is_aside(const char *name, bool *existed)
+{
+    if (!abx_has_prefix(name, ".abx-") || (name[5] != 'o' && name[5] != 'n') || strlen(name) != 13)
+        return false;
+    *existed = name[5] == 'o';
+    return strspn(name + 6, "abcdefghijklmnopqrstuvwxyz0123456789") == 7;
+}
+
 /* A new file beside the old one, behind all links: renamed over it when all its bytes are there. 0; -1: as any file. */
 static int open_aside(upload *u, bool existed, mode_t old_mode)
 {
@@ -179,9 +194,9 @@ static int open_aside(upload *u, bool existed, mode_t old_mode)
     if (!existed && lstat(u->path, &st) == 0)
         return -1; /* a link to nothing: written through it */
     ABX_AUTO_FREE char *dir = abx_path_dir(u->path);
-    char tail[9];
-    abx_random_id(tail, 8);
-    ABX_AUTO_FREE char *aside = abx_format("%s/.abx-%s", dir, tail);
+    char name[16];
+    aside_name(name, existed);
+    ABX_AUTO_FREE char *aside = abx_format("%s/%s", dir, name);
     u->fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (u->fd < 0)
         return -1;

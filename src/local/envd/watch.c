@@ -27,6 +27,8 @@ struct abx__watch {
     int fd;
     char *path;
     bool recursive, paused, closed;
+    uint32_t aside; /* the kernel's number of a move of a file that was written aside; 0: none */
+    bool aside_old; /* it takes the place of another file */
     folder *folders;
     size_t count, room;
     const abx__watch_handlers *on;
@@ -170,6 +172,29 @@ static void on_entry(abx__watch *w, const folder *f, uint32_t mask, const char *
         (void)add_tree(w, name, mask & IN_CREATE, 0);
 }
 
+/* A file that is written aside is told when it takes its place, as if it had been written there. True: nothing else is to be told
+ * of this event. */
+static bool on_aside(abx__watch *w, const folder *f, const struct inotify_event *e)
+{
+    bool old = false;
+    if (abx__is_aside(e->name, &old)) {
+        if (e->mask & IN_MOVED_FROM) {
+            w->aside = e->cookie;
+            w->aside_old = old;
+        }
+        return true;
+    }
+    if (!(e->mask & IN_MOVED_TO) || e->cookie == 0 || e->cookie != w->aside)
+        return false;
+    ABX_AUTO_FREE char *name = join(f->name, e->name);
+    w->aside = 0;
+    if (!w->aside_old)
+        tell(w, "EVENT_TYPE_CREATE", name);
+    tell(w, "EVENT_TYPE_CHMOD", name);
+    tell(w, "EVENT_TYPE_WRITE", name);
+    return true;
+}
+
 static void on_kernel(abx__watch *w, const struct inotify_event *e)
 {
     if (e->mask & IN_Q_OVERFLOW) {
@@ -187,7 +212,7 @@ static void on_kernel(abx__watch *w, const struct inotify_event *e)
     folder copy = {f->wd, abx_strdup(f->name)}; /* the list may move under us */
     if (e->len == 0)
         on_self(w, &copy, e->mask);
-    else
+    else if (!on_aside(w, &copy, e))
         on_entry(w, &copy, e->mask, e->name);
     free(copy.name);
 }

@@ -24,7 +24,7 @@ struct abx_local_job {
     abx_buf out, in;
     size_t sent;
     uv_poll_t poll;
-    bool closed, ended;
+    bool closed, ended, is_cancelled;
     yyjson_doc *answer;
     abx_error *error;
 };
@@ -45,6 +45,8 @@ static void finish(abx_local_job *j)
 {
     yyjson_val *root = j->answer ? yyjson_doc_get_root(j->answer) : NULL;
     yyjson_val *result = abx_json_get(root, "result"), *why = abx_json_get(root, "error");
+    if (!j->error && !result && !why && j->is_cancelled)
+        j->error = abx_error_new(ABX_ERR_CANCELLED, "cancelled");
     if (!j->error && !result)
         j->error =
             why ? abx_error_from_json(why)
@@ -85,9 +87,14 @@ static void end(abx_local_job *j, abx_error *why)
     uv_close((uv_handle_t *)&j->poll, on_closed);
 }
 
+/* What it has finished it still tells: it puts the signal off while it does that (abx_work_finishing). */
 void abx_local_job_cancel(abx_local_job *j)
 {
-    end(j, abx_error_new(ABX_ERR_CANCELLED, "cancelled"));
+    if (j->ended || j->is_cancelled)
+        return;
+    j->is_cancelled = true;
+    if (j->child)
+        abx_child_signal(j->child, SIGTERM);
 }
 
 /* Whole frames at the start of what came. 1: the answer is there. */
@@ -108,7 +115,7 @@ static int take_frames(abx_local_job *j, abx_error **err)
             j->answer = doc;
             return 1;
         }
-        if (j->on_event)
+        if (j->on_event && !j->is_cancelled)
             j->on_event(j->data, event);
         yyjson_doc_free(doc);
         if (j->ended)

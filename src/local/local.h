@@ -134,7 +134,8 @@ typedef struct abx_local_job_options {
 } abx_local_job_options;
 int abx_local_job_start(abx_local *local, const abx_local_job_options *options, abx_local_job **out,
                         abx_error **err);
-void abx_local_job_cancel(abx_local_job *job); /* on_done still comes, with CANCELLED */
+void abx_local_job_cancel(
+    abx_local_job *job); /* on_done still comes, with CANCELLED, or with what was done */
 
 /* Clear what dead sandboxes and killed commands left. {"removed":[{"id","what"}…]}; dry: only say. */
 yyjson_doc *abx_local_gc(abx_local *local, bool dry, abx_error **err);

@@ -15,6 +15,7 @@
 #include "local/state.h"
 #include "local/template/layer_unpack.h"
 #include "local/template/tree_copy.h"
+#include "local/template/work.h"
 
 #define FILE_NAME "snapshot.json"
 #define NAMES     "names"
@@ -195,7 +196,10 @@ static int make(making *m, int folder, const char *name, const char *id, abx_err
         *m->lower = 0;
     }
     m->merge = m->depth >= ABX_SNAPSHOT_DEPTH;
-    if (make_layer(m, folder, digest, err) < 0 || write_record(m, name, digest, id, err) < 0)
+    if (make_layer(m, folder, digest, err) < 0)
+        return -1;
+    abx_work_finishing();
+    if (write_record(m, name, digest, id, err) < 0)
         return -1;
     if (!name || give_name(m->store, name, id, err) == 0)
         return 0;

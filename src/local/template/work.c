@@ -58,6 +58,14 @@ static void raise_files(void)
     }
 }
 
+void abx_work_finishing(void)
+{
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &term, NULL);
+}
+
 _Noreturn void abx_work_main(yyjson_val *request, int pair)
 {
     abx_error *err = NULL;
@@ -67,6 +75,7 @@ _Noreturn void abx_work_main(yyjson_val *request, int pair)
     umask(0);
     raise_files();
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* The home is found with the caller's own ids. */
     if (abx_local_open(&options, &w.local, &err) < 0 || abx_work_take_ids(w.ids, &err) < 0)

@@ -23,6 +23,8 @@ _Noreturn void abx_work_main(yyjson_val *request, int pair);
 int abx_work_run(abx_work *w, const char *job, abx_error **err);
 /* Send an event to who asked. -1: he is gone. */
 int abx_work_tell(abx_work *w, yyjson_mut_doc *event);
+/* From now on the job is finished, and told, whether it is cancelled (SIGTERM) or not: what it leaves is known to who asked. */
+void abx_work_finishing(void);
 /* work_ids.c: take the ids. 0; a process that shall not go on ends there. -1 and *err. */
 int abx_work_take_ids(abx_ids ids, abx_error **err);
 

@@ -62,12 +62,29 @@ static int map_with(const char *program, pid_t pid, uint32_t caller, uint32_t su
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
+/* Wait for the one who works; who cancels the work means that one. Its exit code. */
+static int wait_for_it(pid_t pid)
+{
+    const struct timespec look = {.tv_sec = 1};
+    sigset_t set;
+    int status = 0;
+    pid_t got;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR))
+        if (sigtimedwait(&set, NULL, &look) == SIGTERM)
+            (void)kill(pid, SIGTERM);
+    return got == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 /* The range's maps are written from outside: this process forks, the child goes on with the work, the parent maps, waits for it
  * and ends as it ends. */
 static int take_range(abx_error **err)
 {
     uint32_t uid, uids, gid, gids;
-    int born[2], go[2], status = 0;
+    int born[2], go[2];
     char byte = 0;
     if (abx_subid_read(&uid, &uids, &gid, &gids, err) < 0)
         return -1;
@@ -97,9 +114,7 @@ static int take_range(abx_error **err)
         map_with("newgidmap", pid, group, gid, gids) == 0)
         (void)!write(go[1], "g", 1);
     close(go[1]);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    _exit(wait_for_it(pid));
 }
 
 int abx_work_take_ids(abx_ids ids, abx_error **err)

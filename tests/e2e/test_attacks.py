@@ -319,7 +319,8 @@ KILL_ALL = "kill -KILL -1; echo done"
 
 
 def test_a_stop_of_all_does_harm_outside():
-    script = f"sleep 1000 & sh -c '{STOP_ALL}'; grep State /proc/$!/status"
+    stopped = "for i in $(seq 400); do grep -q stopped /proc/$!/status && break; sleep 0.05; done"  # it may be about to
+    script = f"sleep 1000 & sh -c '{STOP_ALL}'; {stopped}; grep State /proc/$!/status"
     assert outside(["sh", "-c", script]).splitlines() == ["done", "State:\tT (stopped)"]
 
 

@@ -210,7 +210,7 @@ int abx_params_network(yyjson_mut_doc *d, yyjson_mut_val *params, const char *co
     for (size_t i = 0; i < count; i++)
         if (join_network(&text, words[i], &hosts, err) < 0)
             return -1;
-    if (text.len > 0)
+    if (count > 0) /* an empty word, too: it is told what it is not */
         abx_mut_str(d, params, "network", abx_buf_cstr(&text));
     return 0;
 }

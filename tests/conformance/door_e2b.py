@@ -62,7 +62,7 @@ NONE_OF = {
     "js": dict.fromkeys(["lifecycle.idempotency", "concurrency.same-key"], "the JavaScript SDK takes no key of its own for a creation"),
 }
 DIFFERS = {
-    "states.pause-keeps-streams": ("E300[13]", "a pause resets the streams that are open"),
+    "states.pause-keeps-streams": ("E3001", "a pause resets the streams that are open"),
     "states.no-time-in-pause": ("expiresAt", "an end is told of each sandbox, also of a paused one"),
     "process.user-unknown": ("E2001", "an unknown user is an AuthenticationException"),
     "signals.time-limit": ("result.signal", "a time limit is a TimeoutException, which names no signal"),

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
 
 const require = createRequire(process.cwd() + '/')
-const { CommandExitError, Sandbox } = require('@e2b/code-interpreter')
+const { CommandExitError, NotFoundError, Sandbox } = require('@e2b/code-interpreter')
 
 const PIECE = 262144
 const boxes = new Map(), running = new Map()
@@ -97,6 +97,15 @@ async function send(box, pid, data) {
   for (let at = 0; at < data.length; at += PIECE) await box.commands.sendStdin(pid, data.subarray(at, at + PIECE))
 }
 
+/** After data a process may have ended by itself. */
+async function close(box, pid, data) {
+  try {
+    await box.commands.closeStdin(pid)
+  } catch (e) {
+    if (!(e instanceof NotFoundError) || !data?.length) throw e
+  }
+}
+
 const entry = (e) => ({
   path: e.path, name: e.name, type: e.type, size: e.size, mode: e.mode, owner: e.owner, group: e.group, modifiedAt: e.modifiedTime,
   target: e.symlinkTarget,
@@ -148,7 +157,7 @@ const CALLS = {
     call.event({ type: 'started', id: handle.pid })
     if (data) {
       await send(box, handle.pid, data)
-      await box.commands.closeStdin(handle.pid)
+      await close(box, handle.pid, data)
     }
     return ended(handle)
   },
@@ -168,7 +177,7 @@ const CALLS = {
   async 'process.stdin'(call, p, data) {
     const box = await boxOf(p)
     await send(box, p.pid, data ?? Buffer.alloc(0))
-    if (p.close) await box.commands.closeStdin(p.pid)
+    if (p.close) await close(box, p.pid, data)
   },
 
   async 'pty.open'(call, p) {

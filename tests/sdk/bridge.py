@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 
-from e2b import CommandExitException, PtySize, SandboxQuery
+from e2b import CommandExitException, NotFoundException, PtySize, SandboxQuery
 from e2b_code_interpreter import AsyncSandbox as Sandbox
 from e2b_code_interpreter import Context
 
@@ -166,7 +166,7 @@ async def process_start(call, p, data):
     call.event(type="started", id=handle.pid)
     if data is not None:
         await send(box, handle.pid, data)
-        await box.commands.close_stdin(handle.pid)
+        await close(box, handle.pid, data)
     return await ended(call, handle)
 
 
@@ -192,11 +192,20 @@ async def send(box, pid, data):
         await box.commands.send_stdin(pid, data[at:at + PIECE])
 
 
+async def close(box, pid, data):
+    """After data a process may have ended by itself."""
+    try:
+        await box.commands.close_stdin(pid)
+    except NotFoundException:
+        if not data:
+            raise
+
+
 async def process_stdin(call, p, data):
     box = await box_of(p)
     await send(box, p["pid"], data or b"")
     if p["close"]:
-        await box.commands.close_stdin(p["pid"])
+        await close(box, p["pid"], data)
 
 
 async def pty_open(call, p, data):

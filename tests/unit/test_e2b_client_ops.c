@@ -546,7 +546,8 @@ static void files_go(void **state)
     abx_call_write_end(run.call);
     fake_wait(&run);
     assert_result(&run, "{\"path\":\"/home/user/x\",\"size\":5}");
-    assert_request(&f, 0, "POST /files?path=x&abx=1&abx_mode=755&abx_size=5 HTTP/1.1\r\n");
+    assert_request(&f, 0,
+                   "POST /files?path=x&abx=1&abx_mode=755&abx_size=5&abx_whole=1 HTTP/1.1\r\n");
     assert_string_equal(fake_body(&f, 0), "hello");
     ABX_AUTO_FREE char *length = fake_header(&f, 0, "Content-Length");
     ABX_AUTO_FREE char *type = fake_header(&f, 0, "Content-Type");

@@ -341,12 +341,14 @@ static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
 }
 
 /* A body that is handed over as it is sent cannot be sent a second time by the HTTP client, which does that with a whole one
- * when a connection that it had kept turns out to be closed. */
+ * when a connection that it had kept turns out to be closed. One that comes piece by piece would be lost then: it gets a connection of
+ * its own. */
 static int start(abx__envd_exchange *x, abx_http_request *request, abx_error **err)
 {
     static const abx_http_handlers handlers = {on_head, on_body, on_writable, on_end};
     const void *body = request->body;
     bool once = !x->client->abx && !x->safe && !request->body_stream && request->body_len > 0;
+    request->once = request->body_stream;
     if (once) {
         request->body = NULL;
         request->body_stream = true;

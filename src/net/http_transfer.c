@@ -339,6 +339,8 @@ static void set_common(abx_http_transfer *t, const abx_http_request *r)
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
     if (r->once)
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    if (r->once && r->body_stream) /* else each would leave one more that is kept */
+        curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 }
 
 static void transfer_free(abx_http_transfer *t)

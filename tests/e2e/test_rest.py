@@ -37,8 +37,7 @@ dataPlaneUrl = "{api}"
 """.replace("FEATURES", json.dumps(FEATURES))
 
 # What E2B's own sandboxes do otherwise: a program that is not there, or is none, ends as in a shell, with 127 or 126.
-OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", "pty.not-found", "errors.stop-not-the-sandbox",
-             "files.symlinks"}
+OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", "pty.not-found", "errors.stop-not-the-sandbox"}
 
 
 @pytest.fixture(scope="module")

@@ -32,9 +32,9 @@ int abx__conn_open(abx_http_server *s, int fd, const abx_tls *tls, void (*on_gon
     c->gone_data = data;
     llhttp_init(&c->parser, HTTP_REQUEST, &abx__parse_settings);
     c->parser.data = c;
-    abx__link_append(&s->conns, &c->link);
-    abx__link_init(&c->pending);
-    abx__link_init(&c->wait_link);
+    abx_link_append(&s->conns, &c->link);
+    abx_link_init(&c->pending);
+    abx_link_init(&c->wait_link);
     s->conn_count++;
     c->mask = UV_READABLE;
     uv_poll_start(&c->poll, c->mask, on_poll);
@@ -55,8 +55,8 @@ void abx__conn_kill(abx__conn *c, bool reset)
 
 void abx__conn_pend(abx__conn *c)
 {
-    if (!c->finished && abx__link_alone(&c->pending))
-        abx__link_append(&c->server->pending, &c->pending);
+    if (!c->finished && abx_link_alone(&c->pending))
+        abx_link_append(&c->server->pending, &c->pending);
 }
 
 static void on_closed(uv_handle_t *h)
@@ -86,9 +86,9 @@ static void conn_finish(abx__conn *c)
     abx__tls_end(c);
     close(c->fd);
     c->fd = -1;
-    abx__link_remove(&c->pending);
-    abx__link_remove(&c->wait_link);
-    abx__link_remove(&c->link);
+    abx_link_remove(&c->pending);
+    abx_link_remove(&c->wait_link);
+    abx_link_remove(&c->link);
     free(ABX_TAKE(c->out));
     free(ABX_TAKE(c->carry));
     c->out_len = c->out_at = c->carry_len = c->carry_at = 0;
@@ -444,7 +444,7 @@ void abx__conn_settle(abx__conn *c)
         conn_finish(c);
         return;
     }
-    abx__link_remove(&c->pending);
+    abx_link_remove(&c->pending);
     if (abx__conn_backlog(c) == 0 && c->out && (!c->x || c->out_cap > ABX__KEEP_OUT)) {
         free(ABX_TAKE(c->out));
         c->out_at = c->out_len = c->out_cap = 0;

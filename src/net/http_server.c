@@ -42,9 +42,9 @@ static void timer_arm(abx_http_server *s)
     uint64_t next = s->accept_held ? uv_now(s->loop) + ACCEPT_RETRY_MS : ABX_FOREVER;
 
     for (int w = ABX__WAIT_NONE + 1; w < ABX__WAIT_COUNT; w++) {
-        if (abx__link_alone(&s->waits[w]))
+        if (abx_link_alone(&s->waits[w]))
             continue;
-        abx__conn *c = ABX__OF(s->waits[w].next, abx__conn, wait_link);
+        abx__conn *c = ABX_OF(s->waits[w].next, abx__conn, wait_link);
         if (c->deadline < next)
             next = c->deadline;
     }
@@ -59,12 +59,12 @@ void abx__wait_set(abx__conn *c, abx__wait wait)
     abx_http_server *s = c->server;
     uint64_t length = wait_length(s, wait);
 
-    abx__link_remove(&c->wait_link);
+    abx_link_remove(&c->wait_link);
     c->wait = (uint8_t)wait;
     if (length == ABX_FOREVER)
         return;
     c->deadline = uv_now(s->loop) + length;
-    abx__link_append(&s->waits[wait], &c->wait_link);
+    abx_link_append(&s->waits[wait], &c->wait_link);
     if (!uv_is_active((uv_handle_t *)&s->timer) ||
         uv_now(s->loop) + uv_timer_get_due_in(&s->timer) > c->deadline)
         timer_arm(s);
@@ -74,7 +74,7 @@ static void wait_over(abx__conn *c)
 {
     abx__wait wait = (abx__wait)c->wait;
 
-    abx__link_remove(&c->wait_link);
+    abx_link_remove(&c->wait_link);
     c->wait = ABX__WAIT_NONE;
     if (wait == ABX__WAIT_HEAD && !abx__tls_is_shaking(c))
         abx__answer_refuse(c, 408);
@@ -96,8 +96,8 @@ static void on_timer(uv_timer_t *t)
         listeners_watch(s);
     }
     for (int w = ABX__WAIT_NONE + 1; w < ABX__WAIT_COUNT; w++) {
-        while (!abx__link_alone(&s->waits[w])) {
-            abx__conn *c = ABX__OF(s->waits[w].next, abx__conn, wait_link);
+        while (!abx_link_alone(&s->waits[w])) {
+            abx__conn *c = ABX_OF(s->waits[w].next, abx__conn, wait_link);
             if (c->deadline > now)
                 break;
             wait_over(c);
@@ -247,17 +247,17 @@ static void maybe_closed(abx_http_server *s);
 
 static void settle_all(abx_http_server *s)
 {
-    abx__link work;
+    abx_link work;
 
-    abx__link_init(&work);
-    while (!abx__link_alone(&s->pending)) {
-        abx__link *l = s->pending.next;
-        abx__link_remove(l);
-        abx__link_append(&work, l);
+    abx_link_init(&work);
+    while (!abx_link_alone(&s->pending)) {
+        abx_link *l = s->pending.next;
+        abx_link_remove(l);
+        abx_link_append(&work, l);
     }
-    while (!abx__link_alone(&work)) {
-        abx__conn *c = ABX__OF(work.next, abx__conn, pending);
-        abx__link_remove(&c->pending);
+    while (!abx_link_alone(&work)) {
+        abx__conn *c = ABX_OF(work.next, abx__conn, pending);
+        abx_link_remove(&c->pending);
         abx__conn_turn(c);
     }
 }
@@ -266,9 +266,9 @@ static void run_pending(abx_http_server *s)
 {
     /* Handlers may add to the list. Some rounds are enough for all but two exchanges that feed each other
      * without end; those must not keep the loop from its events. */
-    for (int round = 0; round < 16 && !abx__link_alone(&s->pending); round++)
+    for (int round = 0; round < 16 && !abx_link_alone(&s->pending); round++)
         settle_all(s);
-    if (!abx__link_alone(&s->pending) && !s->close_rest)
+    if (!abx_link_alone(&s->pending) && !s->close_rest)
         uv_timer_start(&s->timer, on_timer, 0, 0);
     maybe_closed(s);
 }
@@ -282,7 +282,7 @@ static void on_prepare(uv_prepare_t *p)
 {
     abx_http_server *s = p->data;
 
-    if (abx__link_alone(&s->pending) && !s->closing)
+    if (abx_link_alone(&s->pending) && !s->closing)
         return;
     /* Whoever turns the loop until a handler has run must not be caught in a wait. */
     uv_idle_start(&s->turn, on_turn);
@@ -319,10 +319,10 @@ int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options
     s->on_request = on_request;
     s->data = data;
     s->scratch = abx_alloc(ABX__SCRATCH_SIZE);
-    abx__link_init(&s->conns);
-    abx__link_init(&s->pending);
+    abx_link_init(&s->conns);
+    abx_link_init(&s->pending);
     for (int w = 0; w < ABX__WAIT_COUNT; w++)
-        abx__link_init(&s->waits[w]);
+        abx_link_init(&s->waits[w]);
     uv_timer_init(loop, &s->timer);
     uv_prepare_init(loop, &s->prepare);
     uv_check_init(loop, &s->check);
@@ -396,8 +396,8 @@ void abx_http_server_close(abx_http_server *s, void (*cb)(void *data), void *dat
     s->closing = true;
     s->closed = cb;
     s->closed_data = data;
-    for (abx__link *l = s->conns.next; l != &s->conns; l = l->next)
-        abx__conn_kill(ABX__OF(l, abx__conn, link), true);
+    for (abx_link *l = s->conns.next; l != &s->conns; l = l->next)
+        abx__conn_kill(ABX_OF(l, abx__conn, link), true);
     /* The rest is done by the pending list, so that nobody's handler runs inside this call. */
     uv_ref((uv_handle_t *)&s->prepare);
 }

@@ -25,6 +25,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "net/http_server.h"
 
@@ -37,33 +38,6 @@ enum {
     ABX__DRAIN_LIMIT = 64 * 1024, /* of an unwanted body; beyond, the connection ends */
     ABX__LINGER_MS = 2000         /* how long a refused sender may still push */
 };
-
-typedef struct abx__link {
-    struct abx__link *prev, *next;
-} abx__link;
-
-static inline void abx__link_init(abx__link *l)
-{
-    l->prev = l->next = l;
-}
-static inline bool abx__link_alone(const abx__link *l)
-{
-    return l->next == l;
-}
-static inline void abx__link_remove(abx__link *l)
-{
-    l->prev->next = l->next;
-    l->next->prev = l->prev;
-    abx__link_init(l);
-}
-static inline void abx__link_append(abx__link *list, abx__link *l)
-{
-    l->prev = list->prev;
-    l->next = list;
-    list->prev->next = l;
-    list->prev = l;
-}
-#define ABX__OF(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 static inline struct iovec abx__piece(const void *bytes, size_t n)
 {
@@ -91,9 +65,9 @@ struct abx_http_server {
     char *server_line; /* "Server: NAME\r\n" or "" */
     uint8_t *scratch;
     uint8_t *record; /* small pieces of one TLS record; made when needed */
-    abx__link conns;
-    abx__link pending;
-    abx__link waits[ABX__WAIT_COUNT];
+    abx_link conns;
+    abx_link pending;
+    abx_link waits[ABX__WAIT_COUNT];
     abx__listener *listeners;
     abx_exchange *spare; /* one exchange kept for the next request */
     size_t conn_count;
@@ -114,9 +88,9 @@ struct abx_http_server {
 
 struct abx__conn {
     abx_http_server *server;
-    abx__link link; /* server->conns */
-    abx__link pending;
-    abx__link wait_link;
+    abx_link link; /* server->conns */
+    abx_link pending;
+    abx_link wait_link;
     uint64_t deadline; /* of the wait, loop time in ms */
     uv_poll_t poll;
     llhttp_t parser;

@@ -4,19 +4,16 @@
 #include <string.h>
 
 #include "adapters/builtin/builtin.h"
+#include "adapters/over_service.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "e2b/service.h"
 
 typedef struct express_provider {
-    abx_provider base; /* first */
+    abx_over_service over; /* first */
     abx_e2b_dialect dialect;
     express_place place;
     char *key;
-    abx_e2b_service *service;
-    yyjson_doc *features, *metadata;
-    void (*close_cb)(void *data);
-    void *close_data;
+    yyjson_doc *metadata;
 } express_provider;
 
 /* The old routes are there, the new ones are not; both are tried. */
@@ -82,14 +79,15 @@ static void explain(void *data, abx_op_id op, abx_error *err)
     express_explain(&p->place, p->key, op, err);
 }
 
-static void free_provider(express_provider *p)
+static void free_provider(abx_over_service *over)
 {
+    express_provider *p = (express_provider *)over;
     if (p->key)
         explicit_bzero(p->key, strlen(p->key));
     free(p->key);
     express_place_clear(&p->place);
-    yyjson_doc_free(p->features);
     yyjson_doc_free(p->metadata);
+    abx_over_service_clear(over);
     free(p);
 }
 
@@ -115,7 +113,7 @@ static int open_service(express_provider *p, const abx_connection *c, abx_error 
         .explain_data = p,
         .log = c->log,
     };
-    return abx_e2b_service_open(&options, &p->service, err);
+    return abx_e2b_service_open(&options, &p->over.service, err);
 }
 
 static int open_provider(const abx_connection *c, abx_provider **out, abx_error **err)
@@ -126,40 +124,15 @@ static int open_provider(const abx_connection *c, abx_provider **out, abx_error 
                         "'--provider local' (or 'abx config set provider local') needs no account");
     }
     express_provider *p = ABX_NEW(express_provider);
-    p->base.adapter = &abx_adapter_alicloud_express;
-    p->base.flow = true;
+    p->over.base.adapter = &abx_adapter_alicloud_express;
+    p->over.free = free_provider;
     p->key = abx_strdup(c->api_key);
     if (open_service(p, c, err) < 0) {
-        free_provider(p);
+        free_provider(&p->over);
         return -1;
     }
-    p->features = declared();
-    p->base.features = yyjson_doc_get_root(p->features);
-    *out = &p->base;
+    abx_over_service_ready(&p->over, declared(), out);
     return 0;
-}
-
-static int start(abx_provider *provider, abx_call *call, abx_error **err)
-{
-    return abx_e2b_service_start(((express_provider *)provider)->service, call, err);
-}
-
-static void on_closed(void *data)
-{
-    express_provider *p = data;
-    void (*cb)(void *) = p->close_cb;
-    void *cb_data = p->close_data;
-    free_provider(p);
-    if (cb)
-        cb(cb_data);
-}
-
-static void close_provider(abx_provider *provider, void (*cb)(void *data), void *data)
-{
-    express_provider *p = (express_provider *)provider;
-    p->close_cb = cb;
-    p->close_data = data;
-    abx_e2b_service_close(p->service, on_closed, p);
 }
 
 static const char *const ids[] = {EXPRESS_ID, NULL};
@@ -173,6 +146,6 @@ const abx_adapter abx_adapter_alicloud_express = {
     .declared = declared,
     .endpoint = endpoint,
     .open = open_provider,
-    .start = start,
-    .close = close_provider,
+    .start = abx_over_service_start,
+    .close = abx_over_service_close,
 };

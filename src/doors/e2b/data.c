@@ -8,15 +8,15 @@
 enum { MAX_USERS = 64 };
 
 typedef struct known_user {
-    e2b_node node;
+    abx_link node;
     char *name; /* "": the default one */
     char *home; /* where its relative paths begin */
 } known_user;
 
 static known_user *find_user(const e2b_data *d, const char *name)
 {
-    for (e2b_node *n = d->users.next; n != &d->users; n = n->next) {
-        known_user *u = E2B_IN(n, known_user, node);
+    for (abx_link *n = d->users.next; n != &d->users; n = n->next) {
+        known_user *u = ABX_OF(n, known_user, node);
         if (strcmp(u->name, name) == 0)
             return u;
     }
@@ -31,7 +31,7 @@ const char *e2b_plane_home(const e2b_data *d, const char *user)
 
 static void forget_user(e2b_data *d, known_user *u)
 {
-    e2b_node_remove(&u->node);
+    abx_link_remove(&u->node);
     d->user_count--;
     free(u->name);
     free(u->home);
@@ -43,7 +43,7 @@ static void remember_user(e2b_data *d, const char *name, const char *home)
     if (find_user(d, name))
         return;
     if (d->user_count == MAX_USERS)
-        forget_user(d, E2B_IN(d->users.next, known_user, node));
+        forget_user(d, ABX_OF(d->users.next, known_user, node));
     known_user *u = ABX_NEW(known_user);
     u->name = abx_strdup(name);
     u->home = home ? abx_strdup(home) : abx_format("/home/%s", *name ? name : "user");
@@ -51,7 +51,7 @@ static void remember_user(e2b_data *d, const char *name, const char *home)
         free(u->home);
         u->home = abx_strdup("/root");
     }
-    e2b_node_append(&d->users, &u->node);
+    abx_link_append(&d->users, &u->node);
     d->user_count++;
 }
 
@@ -316,12 +316,12 @@ int e2b_data_open(e2b_box *box, abx_error **err)
     d->box = box;
     d->door = box->door;
     d->next_pid = 1000000;
-    e2b_node_init(&d->procs);
-    e2b_node_init(&d->watchers);
-    e2b_node_init(&d->ports);
-    e2b_node_init(&d->runs);
-    e2b_node_init(&d->users);
-    e2b_node_init(&d->visits);
+    abx_link_init(&d->procs);
+    abx_link_init(&d->watchers);
+    abx_link_init(&d->ports);
+    abx_link_init(&d->runs);
+    abx_link_init(&d->users);
+    abx_link_init(&d->visits);
     abx_e2b_server_options options = {.loop = box->door->loop,
                                       .token = box->token,
                                       .default_user = "",
@@ -358,7 +358,7 @@ static void try_end(e2b_data *d)
         return;
     while (d->users.next != &d->users)
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        forget_user(d, E2B_IN(d->users.next, known_user, node));
+        forget_user(d, ABX_OF(d->users.next, known_user, node));
     void (*closed)(void *data) = d->closed;
     void *data = d->closed_data;
     free(d);

@@ -5,7 +5,7 @@
 
 /* --- calls of the host --------------------------------------------------------------------------------------- */
 typedef struct run {
-    e2b_node node;
+    abx_link node;
     e2b_data *data;
     abx_call *call;
     e2b_run_cb cb;
@@ -17,7 +17,7 @@ static void run_end(abx_call *c, yyjson_val *result, const abx_error *err, void 
     (void)c;
     run *r = data;
     e2b_data *d = r->data;
-    e2b_node_remove(&r->node);
+    abx_link_remove(&r->node);
     r->cb(r->arg, result, err);
     free(r);
     e2b_plane_release(d);
@@ -50,14 +50,14 @@ void e2b_run(e2b_data *d, abx_op_id op, yyjson_mut_doc *params, e2b_run_cb cb, v
         cb(arg, NULL, err);
         return;
     }
-    e2b_node_append(&d->runs, &r->node);
+    abx_link_append(&d->runs, &r->node);
     e2b_plane_hold(d);
 }
 
 void e2b_runs_cancel(e2b_data *d)
 {
-    for (e2b_node *n = d->runs.next; n != &d->runs; n = n->next)
-        abx_call_cancel(E2B_IN(n, run, node)->call);
+    for (abx_link *n = d->runs.next; n != &d->runs; n = n->next)
+        abx_call_cancel(ABX_OF(n, run, node)->call);
 }
 
 yyjson_mut_doc *e2b_params(const e2b_data *d, const abx_e2b_call *c, yyjson_mut_val **root)

@@ -5,7 +5,7 @@
 
 /* --- /health: is the sandbox there? ------------------------------------------------------------------------------ */
 typedef struct visit {
-    e2b_node node;
+    abx_link node;
     e2b_data *data;
     abx_e2b_call *call; /* NULL: it was answered, or its client is gone */
 } visit;
@@ -24,8 +24,8 @@ static void say_gone(const e2b_data *data, abx_e2b_call *c)
 /* The question is this one: who asks it is never cut off. */
 void e2b_health_gone(e2b_data *d)
 {
-    for (e2b_node *n = d->visits.next; n != &d->visits; n = n->next) {
-        visit *v = E2B_IN(n, visit, node);
+    for (abx_link *n = d->visits.next; n != &d->visits; n = n->next) {
+        visit *v = ABX_OF(n, visit, node);
         if (v->call)
             say_gone(d, ABX_TAKE(v->call));
     }
@@ -43,7 +43,7 @@ static void on_looked(void *data, e2b_box *box, const abx_error *err)
     } else if (c) {
         say_gone(d, c);
     }
-    e2b_node_remove(&v->node);
+    abx_link_remove(&v->node);
     free(v);
     e2b_plane_release(d);
 }
@@ -62,7 +62,7 @@ void e2b_rpc_health(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
     visit *v = ABX_NEW(visit);
     v->data = d;
     v->call = c;
-    e2b_node_append(&d->visits, &v->node);
+    abx_link_append(&d->visits, &v->node);
     e2b_plane_hold(d);
     abx_e2b_call_handle(c, &on, v);
     e2b_box_look(d->box, on_looked, v);

@@ -16,44 +16,22 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/e2b/data.h"
 #include "e2b/server.h"
 #include "net/http_client.h"
 
-/* --- lists --------------------------------------------------------------------------------------------- */
-typedef struct e2b_node {
-    struct e2b_node *prev, *next;
-} e2b_node;
-static inline void e2b_node_init(e2b_node *n)
-{
-    n->prev = n->next = n;
-}
-static inline void e2b_node_remove(e2b_node *n)
-{
-    n->prev->next = n->next;
-    n->next->prev = n->prev;
-    e2b_node_init(n);
-}
-static inline void e2b_node_append(e2b_node *list, e2b_node *n)
-{
-    n->prev = list->prev;
-    n->next = list;
-    list->prev->next = n;
-    list->prev = n;
-}
-#define E2B_IN(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
-
 /* --- the plane of a box ----------------------------------------------------------------------------------- */
 typedef struct e2b_data {
     e2b_box *box;
     e2b_door *door;
     abx_e2b_server *server;
-    e2b_node procs, watchers, ports; /* of data_proc.c, data_poll.c, data_port.c */
-    e2b_node runs;                   /* calls of the host that are under way: data_call.c */
-    e2b_node users;                  /* known ones: data.c */
-    e2b_node visits;                 /* who asks whether it is there: data_info.c */
+    abx_link procs, watchers, ports; /* of data_proc.c, data_poll.c, data_port.c */
+    abx_link runs;                   /* calls of the host that are under way: data_call.c */
+    abx_link users;                  /* known ones: data.c */
+    abx_link visits;                 /* who asks whether it is there: data_info.c */
     abx_http *http;                  /* to URLs of ports; NULL: not yet */
     size_t user_count, watcher_count;
     int64_t next_pid; /* for processes of a provider without numbers */
@@ -119,7 +97,7 @@ void e2b_task_say(e2b_task *t, abx_e2b_code code, const char *fmt, ...) ABX_PRIN
 
 /* --- processes (data_proc.c) ------------------------------------------------------------------------------------ */
 typedef struct e2b_proc {
-    e2b_node node;
+    abx_link node;
     e2b_data *data;
     int refs;
     abx_call *call; /* that follows it; NULL: over */
@@ -138,13 +116,13 @@ typedef struct e2b_proc {
     int64_t exit_code;   /* -1: a signal */
     char signal[24];     /* "SIGKILL" */
     size_t held;         /* followers that take no more now */
-    e2b_node subs, inputs, waiters;
+    abx_link subs, inputs, waiters;
     uv_timer_t timer; /* forgets it */
     bool has_timer;
 } e2b_proc;
 
 typedef struct e2b_sub {
-    e2b_node node;
+    abx_link node;
     e2b_proc *proc;
     abx_e2b_call *call;
     bool held;
@@ -253,7 +231,7 @@ void e2b_rpc_context_remove(e2b_data *d, abx_e2b_call *c, yyjson_val *q);
 /* --- ports ----------------------------------------------------------------------------------------------------------- */
 /* data_port.c: a request for a port that somebody in the sandbox opened. */
 typedef struct e2b_link {
-    e2b_node node;
+    abx_link node;
     e2b_data *data;
     abx_exchange *x; /* NULL: its client is gone */
     int port;

@@ -6,7 +6,7 @@
 #include "wire/base64.h"
 
 typedef struct input {
-    e2b_node node; /* of its process, while it waits or runs */
+    abx_link node; /* of its process, while it waits or runs */
     e2b_proc *proc;
     abx_e2b_call *call; /* NULL: its client is gone, it is written all the same */
     abx_call *run;      /* NULL: it waits for its turn */
@@ -31,7 +31,7 @@ static const char *refusal(const e2b_proc *p, abx_e2b_channel channel)
 static void input_free(input *in)
 {
     e2b_proc *p = in->proc;
-    e2b_node_remove(&in->node);
+    abx_link_remove(&in->node);
     free(in->bytes);
     free(in);
     e2b_proc_unref(p);
@@ -73,7 +73,7 @@ static void next(e2b_proc *p)
 {
     static const abx_call_handlers on = {.on_end = input_end};
     while (p->inputs.next != &p->inputs) {
-        input *in = E2B_IN(p->inputs.next, input, node);
+        input *in = ABX_OF(p->inputs.next, input, node);
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         if (in->run)
             return;
@@ -113,7 +113,7 @@ static void add(e2b_proc *p, abx_e2b_call *c, uint8_t *bytes, size_t n)
     in->bytes = bytes;
     in->len = n;
     e2b_proc_ref(p);
-    e2b_node_append(&p->inputs, &in->node);
+    abx_link_append(&p->inputs, &in->node);
     abx_e2b_call_handle(c, &on, in);
     e2b_proc_ref(p);
     next(p);
@@ -123,16 +123,16 @@ static void add(e2b_proc *p, abx_e2b_call *c, uint8_t *bytes, size_t n)
 /* Those that wait for their turn; the one that runs is ended by the host. */
 void e2b_inputs_fail(e2b_proc *p)
 {
-    for (e2b_node *n = p->inputs.next, *after; n != &p->inputs; n = after) {
+    for (abx_link *n = p->inputs.next, *after; n != &p->inputs; n = after) {
         after = n->next;
-        input *in = E2B_IN(n, input, node);
+        input *in = ABX_OF(n, input, node);
         if (in->run) {
             if (p->data->closing)
                 abx_call_cancel(in->run);
             continue;
         }
         abx_e2b_call *call = in->call;
-        e2b_node_remove(&in->node);
+        abx_link_remove(&in->node);
         free(in->bytes);
         free(in);
         if (call) {

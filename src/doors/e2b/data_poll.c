@@ -8,7 +8,7 @@
 enum { MAX_WATCHERS = 1024, MAX_EVENTS = 64 * 1024, MAX_BYTES = 8 * 1024 * 1024, LOOKS = 2 };
 
 typedef struct watcher {
-    e2b_node node;
+    abx_link node;
     int refs;
     e2b_data *data;
     char id[24];
@@ -32,7 +32,7 @@ static void watcher_unref(watcher *w)
 
 static void watcher_end(watcher *w)
 {
-    e2b_node_remove(&w->node);
+    abx_link_remove(&w->node);
     w->data->watcher_count--;
     e2b_watch_close(ABX_TAKE(w->watch));
     if (w->making)
@@ -44,7 +44,7 @@ void e2b_watchers_close(e2b_data *d)
 {
     while (d->watchers.next != &d->watchers)
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        watcher_end(E2B_IN(d->watchers.next, watcher, node));
+        watcher_end(ABX_OF(d->watchers.next, watcher, node));
 }
 
 /* --- what the watch says --------------------------------------------------------------------------------------- */
@@ -116,15 +116,15 @@ void e2b_rpc_create_watcher(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
         return;
     }
     w->making = e2b_task_new(d, c, q);
-    e2b_node_append(&d->watchers, &w->node);
+    abx_link_append(&d->watchers, &w->node);
     d->watcher_count++;
 }
 
 static watcher *find(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
 {
     const char *id = abx_json_str(q, "watcherId", "");
-    for (e2b_node *n = d->watchers.next; n != &d->watchers; n = n->next) {
-        watcher *w = E2B_IN(n, watcher, node);
+    for (abx_link *n = d->watchers.next; n != &d->watchers; n = n->next) {
+        watcher *w = ABX_OF(n, watcher, node);
         if (!w->making && strcmp(w->id, id) == 0)
             return w;
     }

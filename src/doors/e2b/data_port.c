@@ -21,7 +21,7 @@ void e2b_link_close(e2b_link *l)
         abx_exchange_handlers none = {0};
         abx_exchange_handle(l->x, &none, NULL);
     }
-    e2b_node_remove(&l->node);
+    abx_link_remove(&l->node);
     e2b_answer_free(l->parser);
     free(l);
     e2b_plane_release(d);
@@ -264,7 +264,7 @@ void e2b_port_handle(e2b_data *d, int port, abx_exchange *x)
                  abx_http_headers_has(abx_exchange_headers(x), "Connection", "upgrade");
     l->head_only = strcmp(abx_exchange_method(x), "HEAD") == 0;
     l->parser = e2b_answer_new(&ANSWER, l, l->head_only);
-    e2b_node_append(&d->ports, &l->node);
+    abx_link_append(&d->ports, &l->node);
     e2b_plane_hold(d);
     abx_exchange_handle(x, &CLIENT, l);
     abx_exchange_limit_body(x, UINT64_MAX);
@@ -280,8 +280,8 @@ void e2b_port_handle(e2b_data *d, int port, abx_exchange *x)
 
 void e2b_ports_reset(e2b_data *d)
 {
-    for (e2b_node *n = d->ports.next; n != &d->ports; n = n->next) {
-        e2b_link *l = E2B_IN(n, e2b_link, node);
+    for (abx_link *n = d->ports.next; n != &d->ports; n = n->next) {
+        e2b_link *l = ABX_OF(n, e2b_link, node);
         if (l->x)
             abx_exchange_abort(l->x);
         if (l->call)

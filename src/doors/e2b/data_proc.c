@@ -15,10 +15,10 @@ e2b_proc *e2b_proc_new(e2b_data *d)
     e2b_proc *p = ABX_NEW(e2b_proc);
     p->data = d;
     p->refs = 1;
-    e2b_node_init(&p->subs);
-    e2b_node_init(&p->inputs);
-    e2b_node_init(&p->waiters);
-    e2b_node_append(&d->procs, &p->node);
+    abx_link_init(&p->subs);
+    abx_link_init(&p->inputs);
+    abx_link_init(&p->waiters);
+    abx_link_append(&d->procs, &p->node);
     e2b_plane_hold(d);
     return p;
 }
@@ -50,7 +50,7 @@ void e2b_proc_leave(e2b_proc *p)
 {
     if (p->node.next == &p->node)
         return;
-    e2b_node_remove(&p->node);
+    abx_link_remove(&p->node);
     if (p->has_timer) {
         p->has_timer = false;
         uv_close((uv_handle_t *)&p->timer, timer_gone);
@@ -67,7 +67,7 @@ static void on_timer(uv_timer_t *t)
 static void sub_leave(e2b_sub *s)
 {
     e2b_proc *p = s->proc;
-    e2b_node_remove(&s->node);
+    abx_link_remove(&s->node);
     if (s->held && --p->held == 0 && p->call)
         abx_call_resume(p->call);
     free(s);
@@ -100,7 +100,7 @@ e2b_sub *e2b_sub_add(e2b_proc *p, abx_e2b_call *c)
     s->proc = p;
     s->call = c;
     e2b_proc_ref(p);
-    e2b_node_append(&p->subs, &s->node);
+    abx_link_append(&p->subs, &s->node);
     abx_e2b_call_handle(c, &SUB, s);
     return s;
 }
@@ -160,7 +160,7 @@ void e2b_subs_fail(e2b_proc *p, e2b_about about, const abx_error *err)
 {
     e2b_proc_ref(p);
     while (p->subs.next != &p->subs) {
-        e2b_sub *s = E2B_IN(p->subs.next, e2b_sub, node);
+        e2b_sub *s = ABX_OF(p->subs.next, e2b_sub, node);
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         abx_e2b_call *c = s->call;
         abx_e2b_call_handle(c, NULL, NULL);
@@ -176,9 +176,9 @@ static void replace(const e2b_proc *p)
 {
     e2b_data *d = p->data;
     size_t ended = 0;
-    for (e2b_node *n = d->procs.prev, *next; n != &d->procs; n = next) {
+    for (abx_link *n = d->procs.prev, *next; n != &d->procs; n = next) {
         next = n->prev;
-        e2b_proc *other = E2B_IN(n, e2b_proc, node);
+        e2b_proc *other = ABX_OF(n, e2b_proc, node);
         if (other == p || !other->ended)
             continue;
         if (other->pid == p->pid || (p->tag && abx_str_eq(other->tag, p->tag)) ||
@@ -202,8 +202,8 @@ static void on_started(e2b_proc *p, yyjson_val *event)
         p->pid = pid > 0 && pid <= UINT32_MAX ? pid : p->data->next_pid++;
     p->started = true;
     replace(p);
-    for (e2b_node *n = p->subs.next; n != &p->subs; n = n->next)
-        e2b_sub_send_start(E2B_IN(n, e2b_sub, node));
+    for (abx_link *n = p->subs.next; n != &p->subs; n = n->next)
+        e2b_sub_send_start(ABX_OF(n, e2b_sub, node));
     e2b_adopted(p, NULL);
 }
 
@@ -219,8 +219,8 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
     static const abx_e2b_channel channels[] = {ABX_E2B_STDOUT, ABX_E2B_STDERR, ABX_E2B_PTY,
                                                ABX_E2B_STDOUT};
     e2b_proc *p = data;
-    for (e2b_node *at = p->subs.next; at != &p->subs; at = at->next) {
-        e2b_sub *s = E2B_IN(at, e2b_sub, node);
+    for (abx_link *at = p->subs.next; at != &p->subs; at = at->next) {
+        e2b_sub *s = ABX_OF(at, e2b_sub, node);
         if (!abx_e2b_send_data(s->call, channels[channel], bytes, n) && !s->held) {
             s->held = true;
             p->held++;
@@ -239,7 +239,7 @@ static void set_end(e2b_proc *p, yyjson_val *result)
     (void)snprintf(p->signal, sizeof(p->signal), "%s", signal ? signal : "");
     while (p->subs.next != &p->subs)
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        e2b_sub_send_end(E2B_IN(p->subs.next, e2b_sub, node));
+        e2b_sub_send_end(ABX_OF(p->subs.next, e2b_sub, node));
     e2b_inputs_fail(p);
     if (p->node.next == &p->node || p->data->closing) {
         e2b_proc_leave(p);
@@ -283,7 +283,7 @@ const abx_call_handlers e2b_proc_follow = {
 void e2b_procs_close(e2b_data *d)
 {
     while (d->procs.next != &d->procs) {
-        e2b_proc *p = E2B_IN(d->procs.next, e2b_proc, node);
+        e2b_proc *p = ABX_OF(d->procs.next, e2b_proc, node);
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         e2b_inputs_fail(p);
         if (p->call)
@@ -298,8 +298,8 @@ e2b_proc *e2b_proc_find(e2b_data *d, yyjson_val *selector, bool ended)
     const char *tag = abx_json_str(selector, "tag", NULL);
     int64_t pid = abx_json_int(selector, "pid", -1);
     e2b_proc *best = NULL;
-    for (e2b_node *n = d->procs.prev; n != &d->procs; n = n->prev) {
-        e2b_proc *p = E2B_IN(n, e2b_proc, node);
+    for (abx_link *n = d->procs.prev; n != &d->procs; n = n->prev) {
+        e2b_proc *p = ABX_OF(n, e2b_proc, node);
         bool fits = p->started && (tag ? abx_str_eq(p->tag, tag) : p->pid == pid);
         if (!fits || (p->ended && !ended))
             continue;

@@ -15,8 +15,8 @@ static void put_process(yyjson_mut_doc *d, yyjson_mut_val *list, yyjson_val *con
 
 static bool is_known(const e2b_data *d, const char *id)
 {
-    for (e2b_node *n = d->procs.next; n != &d->procs; n = n->next)
-        if (abx_str_eq(E2B_IN(n, e2b_proc, node)->id, id))
+    for (abx_link *n = d->procs.next; n != &d->procs; n = n->next)
+        if (abx_str_eq(ABX_OF(n, e2b_proc, node)->id, id))
             return true;
     return false;
 }
@@ -33,8 +33,8 @@ static void on_list(void *arg, yyjson_val *result, const abx_error *err)
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     yyjson_mut_val *list = yyjson_mut_arr(d);
-    for (e2b_node *n = data->procs.next; n != &data->procs; n = n->next) {
-        const e2b_proc *p = E2B_IN(n, e2b_proc, node);
+    for (abx_link *n = data->procs.next; n != &data->procs; n = n->next) {
+        const e2b_proc *p = ABX_OF(n, e2b_proc, node);
         if (p->started && !p->ended)
             put_process(d, list, yyjson_doc_get_root(p->config), p->pid, p->tag);
     }

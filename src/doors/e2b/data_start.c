@@ -128,7 +128,7 @@ static void end_as_shell(e2b_proc *p, const abx_error *err)
     p->pid = p->data->next_pid++;
     p->exit_code = err->sys_errno == ENOENT || !*cmd ? 127 : 126;
     while (p->subs.next != &p->subs) {
-        e2b_sub *s = E2B_IN(p->subs.next, e2b_sub, node);
+        e2b_sub *s = ABX_OF(p->subs.next, e2b_sub, node);
         e2b_sub_send_start(s);
         (void)abx_e2b_send_data(s->call, p->tty ? ABX_E2B_PTY : ABX_E2B_STDERR, text, strlen(text));
         e2b_sub_send_end(s);
@@ -199,7 +199,7 @@ void e2b_start_failed(e2b_proc *p, const abx_error *err)
         return;
     }
     yyjson_mut_val *root = NULL;
-    const e2b_sub *s = E2B_IN(p->subs.next, e2b_sub, node);
+    const e2b_sub *s = ABX_OF(p->subs.next, e2b_sub, node);
     yyjson_mut_doc *d = e2b_params(p->data, s->call, &root);
     abx_mut_str(d, root, "path", cwd);
     e2b_run(p->data, ABX_OP_FS_STAT, d, on_folder, f);
@@ -208,7 +208,7 @@ void e2b_start_failed(e2b_proc *p, const abx_error *err)
 /* --- processes from before this door ------------------------------------------------------------------------------ */
 /* A request that waits for its process. */
 typedef struct waiter {
-    e2b_node node; /* of the process that is being attached to */
+    abx_link node; /* of the process that is being attached to */
     e2b_data *data;
     abx_e2b_call *call; /* NULL: its client is gone */
     yyjson_val *request;
@@ -242,7 +242,7 @@ static void waiter_end(waiter *w, e2b_proc *p, const abx_error *err)
     e2b_proc_cb cb = w->cb;
     ABX_AUTO_JSON own = w->own;
     (void)own; /* held until the end */
-    e2b_node_remove(&w->node);
+    abx_link_remove(&w->node);
     free(w);
     if (c) {
         abx_e2b_call_handle(c, NULL, NULL);
@@ -261,14 +261,14 @@ void e2b_adopted(e2b_proc *p, const abx_error *err)
     e2b_proc_ref(p);
     while (p->waiters.next != &p->waiters)
         /* counted references: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        waiter_end(E2B_IN(p->waiters.next, waiter, node), err ? NULL : p, err);
+        waiter_end(ABX_OF(p->waiters.next, waiter, node), err ? NULL : p, err);
     e2b_proc_unref(p);
 }
 
 static e2b_proc *find_by_id(e2b_data *d, const char *id)
 {
-    for (e2b_node *n = d->procs.next; n != &d->procs; n = n->next) {
-        e2b_proc *p = E2B_IN(n, e2b_proc, node);
+    for (abx_link *n = d->procs.next; n != &d->procs; n = n->next) {
+        e2b_proc *p = ABX_OF(n, e2b_proc, node);
         if (abx_str_eq(p->id, id))
             return p;
     }
@@ -328,7 +328,7 @@ static void adopt(e2b_data *d, yyjson_val *process, waiter *w)
     if (p->started)
         waiter_end(w, p, NULL);
     else
-        e2b_node_append(&p->waiters, &w->node);
+        abx_link_append(&p->waiters, &w->node);
 }
 
 static void on_list(void *arg, yyjson_val *result, const abx_error *err)
@@ -370,7 +370,7 @@ static void look_for(e2b_data *d, abx_e2b_call *c, yyjson_val *q, yyjson_doc *ow
         return;
     }
     waiter *w = ABX_NEW(waiter);
-    e2b_node_init(&w->node);
+    abx_link_init(&w->node);
     w->data = d;
     w->call = c;
     w->request = q;

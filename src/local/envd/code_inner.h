@@ -64,7 +64,7 @@ typedef struct abx__end {
 enum { ABX__END_OUT, ABX__END_ERR, ABX__END_CONTROL, ABX__END_COUNT };
 
 struct abx__kernel {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     abx__context *context; /* NULL: let go, its end interests nobody */
     pid_t pid;
@@ -86,7 +86,7 @@ struct abx__kernel {
 };
 
 struct abx__code {
-    abx__node contexts, kernels;
+    abx_link contexts, kernels;
     size_t context_count;
     uint64_t next_id;
     uint8_t *chunk; /* ABX__CHUNK bytes to read into, only while there are kernels */
@@ -115,7 +115,7 @@ void abx__kernel_resume(abx__kernel *k);
 
 /* --- context.c ---------------------------------------------------------------------------------------------- */
 typedef struct abx__run {
-    abx__node node;
+    abx_link node;
     abx__context *context;
     abx_e2b_call *call; /* NULL: the client went away; then only a run that was sent lives on */
     const char *code;   /* the call's */
@@ -132,7 +132,7 @@ typedef struct abx__run {
 } abx__run;
 
 struct abx__context {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     char id[32];
     const abx__language *language;
@@ -140,7 +140,7 @@ struct abx__context {
     char *cwd;
     yyjson_doc *env; /* an object, or NULL */
     abx__kernel *kernel;
-    abx__node runs;
+    abx_link runs;
     size_t run_count;
     bool busy; /* the first run has begun */
     bool gone;

@@ -160,9 +160,9 @@ void abx__rpc_context_list(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *list = yyjson_mut_arr(d);
     yyjson_mut_doc_set_root(d, list);
-    for (abx__node *n = e->code ? e->code->contexts.next : NULL; n && n != &e->code->contexts;
+    for (abx_link *n = e->code ? e->code->contexts.next : NULL; n && n != &e->code->contexts;
          n = n->next) {
-        const abx__context *x = ABX__IN(n, abx__context, node);
+        const abx__context *x = ABX_OF(n, abx__context, node);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, list);
         abx__context_put(x, d, o);
         if (abx_e2b_call_is_abx(c)) {

@@ -11,8 +11,8 @@ abx__code *abx__code_of(abx_envd *e)
 {
     if (!e->code) {
         e->code = ABX_NEW(abx__code);
-        abx__node_init(&e->code->contexts);
-        abx__node_init(&e->code->kernels);
+        abx_link_init(&e->code->contexts);
+        abx_link_init(&e->code->kernels);
     }
     return e->code;
 }
@@ -21,8 +21,8 @@ abx__context *abx__context_find(abx_envd *e, const char *id)
 {
     if (!e->code)
         return NULL;
-    for (abx__node *n = e->code->contexts.next; n != &e->code->contexts; n = n->next) {
-        abx__context *c = ABX__IN(n, abx__context, node);
+    for (abx_link *n = e->code->contexts.next; n != &e->code->contexts; n = n->next) {
+        abx__context *c = ABX_OF(n, abx__context, node);
         if (strcmp(c->id, id) == 0)
             return c;
     }
@@ -43,13 +43,13 @@ abx__context *abx__context_new(abx_envd *e, const abx__language *l, const abx__u
     c->user = *u;
     c->cwd = abx_strdup(cwd);
     c->env = env ? abx_json_copy(env) : NULL;
-    abx__node_init(&c->runs);
+    abx_link_init(&c->runs);
     for (size_t i = 0; i < 2; i++)
         abx_buf_init(&c->late[i], ABX__MAX_LATE);
     ABX_CHECK(uv_timer_init(e->loop, &c->timer) == 0);
     c->timer.data = c;
     e->handles++;
-    abx__node_append(&code->contexts, &c->node);
+    abx_link_append(&code->contexts, &c->node);
     code->context_count++;
     return c;
 }
@@ -70,13 +70,13 @@ static void context_free(uv_handle_t *timer)
 /* --- runs --------------------------------------------------------------------------------------------------- */
 static abx__run *current(abx__context *c)
 {
-    return c->busy ? ABX__IN(c->runs.next, abx__run, node) : NULL;
+    return c->busy ? ABX_OF(c->runs.next, abx__run, node) : NULL;
 }
 
 static void run_free(abx__run *r)
 {
     abx__context *c = r->context;
-    abx__node_remove(&r->node);
+    abx_link_remove(&r->node);
     c->run_count--;
     free(r);
 }
@@ -197,7 +197,7 @@ static const abx_e2b_call_handlers RUN_HANDLERS = {.on_writable = run_writable,
 void abx__context_run(abx__context *c, abx__run *r)
 {
     r->context = c;
-    abx__node_append(&c->runs, &r->node);
+    abx_link_append(&c->runs, &r->node);
     c->run_count++;
     abx_e2b_call_handle(r->call, &RUN_HANDLERS, r);
     next_run(c);
@@ -249,7 +249,7 @@ static void send_run(abx__context *c)
 static void next_run(abx__context *c)
 {
     while (!c->busy && !c->gone && c->runs.next != &c->runs) {
-        abx__run *r = ABX__IN(c->runs.next, abx__run, node);
+        abx__run *r = ABX_OF(c->runs.next, abx__run, node);
         int status = 0;
         char text[1024];
         if (c->kernel && c->kernel->broken)
@@ -279,7 +279,7 @@ void abx__context_ready(abx__context *c)
 
 bool abx__context_is_beginning(const abx__context *c)
 {
-    const abx__run *r = c->busy ? ABX__IN(c->runs.next, abx__run, node) : NULL;
+    const abx__run *r = c->busy ? ABX_OF(c->runs.next, abx__run, node) : NULL;
     return r && r->sent && !r->begun;
 }
 
@@ -398,13 +398,13 @@ void abx__context_remove(abx__context *c, const char *name, const char *text)
     c->gone = true;
     drop_kernel(c, name, text);
     while (c->runs.next != &c->runs) {
-        abx__run *r = ABX__IN(c->runs.next, abx__run, node);
+        abx__run *r = ABX_OF(c->runs.next, abx__run, node);
         abx_e2b_call *call =
             r->call; /* NOLINT(clang-analyzer-unix.Malloc): freed ones have left the list */
         run_free(r);
         abx_e2b_refuse(call, 404, "%s", text);
     }
-    abx__node_remove(&c->node);
+    abx_link_remove(&c->node);
     c->envd->code->context_count--;
     uv_close((uv_handle_t *)&c->timer, context_free);
 }
@@ -413,8 +413,8 @@ void abx__code_hold(abx_envd *e, bool on)
 {
     if (!e->code)
         return;
-    for (abx__node *n = e->code->contexts.next; n != &e->code->contexts; n = n->next) {
-        abx__context *c = ABX__IN(n, abx__context, node);
+    for (abx_link *n = e->code->contexts.next; n != &e->code->contexts; n = n->next) {
+        abx__context *c = ABX_OF(n, abx__context, node);
         if (c->timer_is == ABX__CONTEXT_IDLE)
             continue;
         if (on) {
@@ -431,7 +431,7 @@ void abx__code_close(abx_envd *e)
     if (!e->code)
         return;
     while (e->code->contexts.next != &e->code->contexts)
-        abx__context_remove(ABX__IN(e->code->contexts.next, abx__context, node), "ContextRemoved",
+        abx__context_remove(ABX_OF(e->code->contexts.next, abx__context, node), "ContextRemoved",
                             "the server is closing");
     abx__kernels_close(e);
 }

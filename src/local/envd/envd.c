@@ -83,12 +83,12 @@ int abx_envd_open(uv_loop_t *loop, const abx_envd_config *config, void (*on_end)
     e->loop = loop;
     e->on_end = on_end;
     e->on_end_data = data;
-    abx__node_init(&e->procs);
-    abx__node_init(&e->left);
-    abx__node_init(&e->hunts);
-    abx__node_init(&e->tunnel_list);
-    abx__node_init(&e->watchers);
-    abx__node_init(&e->polled);
+    abx_link_init(&e->procs);
+    abx_link_init(&e->left);
+    abx_link_init(&e->hunts);
+    abx_link_init(&e->tunnel_list);
+    abx_link_init(&e->watchers);
+    abx_link_init(&e->polled);
     take_config(e, config);
     e->opened_us = uv_hrtime() / 1000;
     int listen_fd = config->listen_fd, first_fd = config->first_fd;

@@ -50,8 +50,8 @@ static void blame(abx_envd *e, pid_t pid, const char *limit)
     struct rlimit64 mark = {0};
     if (prlimit64(pid, RLIMIT_LOCKS, NULL, &mark) < 0)
         mark.rlim_max = 0;
-    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         if (!p->reaped && (p->mark == mark.rlim_max || p->pid == pid))
             p->limit = limit;
     }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 typedef struct hunt {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     uint64_t mark;
     pid_t pid; /* the direct child; 0 once it was reaped: its number may be another's then */
@@ -94,7 +94,7 @@ static void timer_gone(uv_handle_t *handle)
 
 static void finish(hunt *h)
 {
-    abx__node_remove(&h->node);
+    abx_link_remove(&h->node);
     uv_close((uv_handle_t *)&h->timer, timer_gone);
 }
 
@@ -120,7 +120,7 @@ void abx__hunt_start(abx_envd *e, uint64_t mark, pid_t pid)
     h->mark = mark;
     h->pid = pid;
     h->timer.data = h;
-    abx__node_append(&e->hunts, &h->node);
+    abx_link_append(&e->hunts, &h->node);
     ABX_CHECK(uv_timer_init(e->loop, &h->timer) == 0);
     e->handles++;
     /* two walks at once: the second catches what was born during the first */
@@ -131,7 +131,7 @@ void abx__hunt_start(abx_envd *e, uint64_t mark, pid_t pid)
 void abx__hunts_close(abx_envd *e)
 {
     while (e->hunts.next != &e->hunts) {
-        hunt *h = ABX__IN(e->hunts.next, hunt, node);
+        hunt *h = ABX_OF(e->hunts.next, hunt, node);
         (void)walk(h);
         finish(h);
     }

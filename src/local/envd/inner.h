@@ -26,34 +26,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "e2b/server.h"
 #include "local/envd/envd.h"
 #include "local/envd/usage.h"
-
-/* --- lists ----------------------------------------------------------------------------------------- */
-typedef struct abx__node {
-    struct abx__node *prev, *next;
-} abx__node;
-static inline void abx__node_init(abx__node *n)
-{
-    n->prev = n->next = n;
-}
-static inline void abx__node_remove(abx__node *n)
-{
-    n->prev->next = n->next;
-    n->next->prev = n->prev;
-    abx__node_init(n);
-}
-static inline void abx__node_append(abx__node *list, abx__node *n)
-{
-    n->prev = list->prev;
-    n->next = list;
-    list->prev->next = n;
-    list->prev = n;
-}
-#define ABX__IN(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
 /* --- users ------------------------------------------------------------------------------------------- */
 #define ABX__MAX_GROUPS 32
@@ -137,11 +115,11 @@ struct abx_envd {
     int pause_way;            /* abx_pause_way */
     struct abx__pause *pause; /* while it is not running */
     struct abx__hold *hold;   /* the pause ends by itself unless it is renewed; or NULL */
-    abx__node procs;
-    abx__node left; /* forgotten, but somebody they left behind still holds their output */
-    abx__node tunnel_list;
+    abx_link procs;
+    abx_link left; /* forgotten, but somebody they left behind still holds their output */
+    abx_link tunnel_list;
     size_t tunnels;
-    abx__node hunts, watchers, polled;
+    abx_link hunts, watchers, polled;
     abx__code *code; /* contexts of code; NULL until the first */
     size_t proc_count;
     size_t polled_count;
@@ -300,7 +278,7 @@ typedef struct abx__chan {
 } abx__chan;
 
 typedef struct abx__input {
-    abx__node node;
+    abx_link node;
     uint8_t *bytes;
     size_t len, at;
     abx_e2b_call *call; /* answered (unary) or resumed (stream) when written; NULL: nobody waits */
@@ -311,7 +289,7 @@ typedef struct abx__input {
 } abx__input;
 
 typedef struct abx__sub {
-    abx__node node;
+    abx_link node;
     abx__proc *proc;
     abx_e2b_call *call;
     bool held;
@@ -325,7 +303,7 @@ typedef struct abx__sub {
 } abx__sub;
 
 struct abx__proc {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     char id[24];
     pid_t pid;
@@ -344,7 +322,7 @@ struct abx__proc {
     int64_t kills;      /* for memory in the sandbox, before it started */
     const char *limit;  /* "memory" or "disk": the limit of the sandbox that ended it; or NULL */
     abx__chan chans[4]; /* by abx_e2b_channel */
-    abx__node subs, inputs;
+    abx_link subs, inputs;
     uv_timer_t timer;
     uint64_t
         heard[4]; /* bytes that were sent while somebody listened, as far as the last one knows */

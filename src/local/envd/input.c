@@ -27,7 +27,7 @@ const char *abx__input_refusal(const abx__proc *p, abx_e2b_channel channel)
 
 static void item_free(abx__input *i)
 {
-    abx__node_remove(&i->node);
+    abx_link_remove(&i->node);
     free(i->bytes);
     free(i);
 }
@@ -62,14 +62,14 @@ void abx__input_fail(abx__proc *p, int err)
 {
     while (p->inputs.next != &p->inputs)
         /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        item_done(p, ABX__IN(p->inputs.next, abx__input, node), err);
+        item_done(p, ABX_OF(p->inputs.next, abx__input, node), err);
 }
 
 void abx__input_pump(abx__proc *p)
 {
     abx__chan *c = input_chan(p);
     while (p->inputs.next != &p->inputs) {
-        abx__input *i = ABX__IN(p->inputs.next, abx__input, node);
+        abx__input *i = ABX_OF(p->inputs.next, abx__input, node);
         /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         while (i->at < i->len && c->fd >= 0) {
             ssize_t n = write(c->fd, i->bytes + i->at, i->len - i->at);
@@ -105,7 +105,7 @@ static void add(abx__proc *p, const abx__input *like)
 {
     abx__input *i = ABX_NEW(abx__input);
     *i = *like;
-    abx__node_append(&p->inputs, &i->node);
+    abx_link_append(&p->inputs, &i->node);
     if (p->inputs.next == &i->node)
         abx__input_pump(p);
 }
@@ -121,7 +121,7 @@ void abx__input_add_stream(abx__proc *p, uint8_t *bytes, size_t n, abx_e2b_call 
         &(abx__input){.bytes = bytes, .len = n, .call = call, .owner = owner, .is_stream = true});
     if (p->inputs.next == &p->inputs)
         return;
-    ABX__IN(p->inputs.prev, abx__input, node)->paused = true;
+    ABX_OF(p->inputs.prev, abx__input, node)->paused = true;
     abx_e2b_call_pause(call);
 }
 
@@ -133,5 +133,5 @@ void abx__input_close(abx__proc *p)
     if (p->inputs.next == &p->inputs)
         abx__chan_close(&p->chans[ABX_E2B_STDIN]);
     else
-        ABX__IN(p->inputs.prev, abx__input, node)->then_close = true;
+        ABX_OF(p->inputs.prev, abx__input, node)->then_close = true;
 }

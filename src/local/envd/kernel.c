@@ -25,7 +25,7 @@ static void pump(abx__kernel *k);
 static void kernel_free(abx__kernel *k)
 {
     abx_envd *e = k->envd;
-    abx__node_remove(&k->node);
+    abx_link_remove(&k->node);
     abx_buf_clear(&k->in);
     abx_buf_clear(&k->to);
     if (e->code->kernels.next == &e->code->kernels) {
@@ -340,8 +340,8 @@ void abx__code_reaped(abx_envd *e, pid_t pid, int status)
 {
     if (!e->code)
         return;
-    for (abx__node *n = e->code->kernels.next; n != &e->code->kernels; n = n->next) {
-        abx__kernel *k = ABX__IN(n, abx__kernel, node);
+    for (abx_link *n = e->code->kernels.next; n != &e->code->kernels; n = n->next) {
+        abx__kernel *k = ABX_OF(n, abx__kernel, node);
         if (k->pid == pid && !k->reaped) {
             reaped(k, status);
             return;
@@ -406,9 +406,9 @@ void abx__kernel_command(abx__kernel *k, const void *text, size_t n)
 
 void abx__kernels_close(abx_envd *e)
 {
-    for (abx__node *n = e->code->kernels.next, *next; n != &e->code->kernels; n = next) {
+    for (abx_link *n = e->code->kernels.next, *next; n != &e->code->kernels; n = next) {
         next = n->next;
-        abx__kernel *k = ABX__IN(n, abx__kernel, node);
+        abx__kernel *k = ABX_OF(n, abx__kernel, node);
         abx__kernel_kill(k);
         if (!k->reaped)
             (void)waitpid(k->pid, NULL, 0);
@@ -443,7 +443,7 @@ abx__kernel *abx__kernel_new(abx__context *c, pid_t pid, uint64_t mark, int fds[
     k->commands_fd = commands_fd;
     abx_buf_init(&k->in, (size_t)4 * ABX__CHUNK);
     abx_buf_init(&k->to, SIZE_MAX / 2);
-    abx__node_append(&e->code->kernels, &k->node);
+    abx_link_append(&e->code->kernels, &k->node);
     if (!e->code->chunk)
         e->code->chunk = abx_alloc(ABX__CHUNK);
     e->handles++;

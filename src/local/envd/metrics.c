@@ -242,8 +242,8 @@ void abx__rpc_abx_info(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     int64_t live = 0;
-    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next)
-        live += !ABX__IN(n, abx__proc, node)->ended;
+    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next)
+        live += !ABX_OF(n, abx__proc, node)->ended;
     abx_mut_str(d, root, "id", e->id);
     abx_mut_str(d, root, "version", ABX_ENVD_VERSION);
     abx_mut_int(d, root, "pid", getpid());

@@ -60,8 +60,8 @@ static bool wants_reading(const abx__chan *c)
     if (!c->reading)
         return false;
     const abx__proc *p = c->proc;
-    for (abx__node *n = p->subs.next; n != &p->subs; n = n->next) {
-        const abx__sub *s = ABX__IN(n, abx__sub, node);
+    for (abx_link *n = p->subs.next; n != &p->subs; n = n->next) {
+        const abx__sub *s = ABX_OF(n, abx__sub, node);
         if (s->pull ? c->total > s->at[c->channel] + LAG : s->held)
             return false;
     }
@@ -131,9 +131,9 @@ static void deliver(abx__chan *c, const uint8_t *bytes, size_t n)
     c->total += n;
     if (c->store)
         abx__store_add(c->store, bytes, n);
-    for (abx__node *node = p->subs.next, *next; node != &p->subs; node = next) {
+    for (abx_link *node = p->subs.next, *next; node != &p->subs; node = next) {
         next = node->next;
-        abx__sub *s = ABX__IN(node, abx__sub, node);
+        abx__sub *s = ABX_OF(node, abx__sub, node);
         if (s->pull) {
             abx__sub_pump(s);
             continue;
@@ -208,7 +208,7 @@ bool abx__output_all_eof(const abx__proc *p)
 /* --- subscribers ------------------------------------------------------------------------------------------ */
 static void sub_free(abx__sub *s)
 {
-    abx__node_remove(&s->node);
+    abx_link_remove(&s->node);
     free(s);
 }
 
@@ -249,7 +249,7 @@ abx__sub *abx__sub_add(abx__proc *p, abx_e2b_call *call)
     s->pull = p->background;
     for (size_t i = 0; i < 3; i++)
         s->at[i] = p->chans[i].total;
-    abx__node_append(&p->subs, &s->node);
+    abx_link_append(&p->subs, &s->node);
     abx_e2b_call_handle(call, &SUB_HANDLERS, s);
     return s;
 }
@@ -273,8 +273,8 @@ void abx__proc_detach(abx__proc *p)
     for (size_t i = 0; i < ABX_COUNT(p->chans); i++)
         if (p->chans[i].reading && !p->chans[i].store)
             p->chans[i].store = abx__store_new(p, p->chans[i].total);
-    for (abx__node *n = p->subs.next; n != &p->subs; n = n->next)
-        ABX__IN(n, abx__sub, node)->tied = false;
+    for (abx_link *n = p->subs.next; n != &p->subs; n = n->next)
+        ABX_OF(n, abx__sub, node)->tied = false;
 }
 
 void abx__send_start(abx__proc *p, abx__sub *s)
@@ -402,9 +402,9 @@ void abx__sub_catch_up(abx__sub *s)
 
 void abx__subs_end(abx__proc *p)
 {
-    for (abx__node *n = p->subs.next, *next; n != &p->subs; n = next) {
+    for (abx_link *n = p->subs.next, *next; n != &p->subs; n = next) {
         next = n->next;
-        abx__sub *s = ABX__IN(n, abx__sub, node);
+        abx__sub *s = ABX_OF(n, abx__sub, node);
         if (s->pull)
             abx__sub_pump(s);
         else
@@ -415,7 +415,7 @@ void abx__subs_end(abx__proc *p)
 void abx__subs_forget(abx__proc *p, abx_e2b_code code, const char *text)
 {
     while (p->subs.next != &p->subs) {
-        abx__sub *s = ABX__IN(p->subs.next, abx__sub, node);
+        abx__sub *s = ABX_OF(p->subs.next, abx__sub, node);
         /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         abx_e2b_call *call = s->call;
         sub_free(s);

@@ -18,7 +18,7 @@
 enum { MAX_ROUNDS = 50, DEEPEST = 256 };
 
 typedef struct waiter {
-    abx__node node;
+    abx_link node;
     abx_e2b_call *call;
     bool resume;
     int64_t timeout_ms;
@@ -31,7 +31,7 @@ typedef struct abx__pause {
     abx_pause_way way;
     pid_t *before; /* who was stopped already, ascending */
     size_t before_count;
-    abx__node waiters; /* calls that are answered when it is done */
+    abx_link waiters; /* calls that are answered when it is done */
 } abx__pause;
 
 /* --- stopping ------------------------------------------------------------------------------------------ */
@@ -131,22 +131,22 @@ static void leave(abx_envd *e)
 }
 
 /* All that wait, to a list of the caller's. */
-static void take_waiters(abx__pause *p, abx__node *list)
+static void take_waiters(abx__pause *p, abx_link *list)
 {
-    abx__node_init(list);
+    abx_link_init(list);
     if (p->waiters.next == &p->waiters)
         return;
     *list = p->waiters;
     /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     list->next->prev = list->prev->next = list;
-    abx__node_init(&p->waiters);
+    abx_link_init(&p->waiters);
 }
 
 /* The waiter's call, which is to be answered now. */
 static abx_e2b_call *release(waiter *w)
 {
     abx_e2b_call *call = w->call;
-    abx__node_remove(&w->node);
+    abx_link_remove(&w->node);
     free(w);
     return call;
 }
@@ -194,9 +194,9 @@ static void done(abx__pause *p)
     abx__life_rest(e);
     e->pause_way = p->way;
     (void)abx__life_note(e);
-    for (abx__node *n = p->waiters.next, *next; n != &p->waiters; n = next) {
+    for (abx_link *n = p->waiters.next, *next; n != &p->waiters; n = next) {
         next = n->next;
-        waiter *w = ABX__IN(n, waiter, node);
+        waiter *w = ABX_OF(n, waiter, node);
         if (!w->resume) {
             answer_pause(e, release(w), false);
         } else {
@@ -206,11 +206,11 @@ static void done(abx__pause *p)
     }
     if (!resume)
         return;
-    abx__node resumers;
+    abx_link resumers;
     take_waiters(p, &resumers);
     go_on(e, timeout_ms);
     while (resumers.next != &resumers)
-        answer_resume(e, release(ABX__IN(resumers.next, waiter, node)), true);
+        answer_resume(e, release(ABX_OF(resumers.next, waiter, node)), true);
 }
 
 /* Somebody cannot be stopped: it all goes on. */
@@ -218,11 +218,11 @@ static void give_up(abx__pause *p)
 {
     abx_envd *e = p->envd;
     e->pause_state = ABX__PAUSED; /* for what is left of the time limit */
-    abx__node waiters;
+    abx_link waiters;
     take_waiters(p, &waiters);
     go_on(e, -1);
     while (waiters.next != &waiters) {
-        waiter *w = ABX__IN(waiters.next, waiter, node);
+        waiter *w = ABX_OF(waiters.next, waiter, node);
         bool resume = w->resume;
         abx_e2b_call *c = release(w);
         if (resume)
@@ -273,7 +273,7 @@ void abx__pause_begin(abx_envd *e)
     abx__pause *p = ABX_NEW(abx__pause);
     p->envd = e;
     p->timer.data = p;
-    abx__node_init(&p->waiters);
+    abx_link_init(&p->waiters);
     ABX_CHECK(uv_timer_init(e->loop, &p->timer) == 0);
     e->handles++;
     abx__life_hold(e);
@@ -325,7 +325,7 @@ static void wait_for_it(abx_envd *e, abx_e2b_call *c, bool resume, int64_t timeo
     w->call = c;
     w->resume = resume;
     w->timeout_ms = timeout_ms;
-    abx__node_append(&e->pause->waiters, &w->node);
+    abx_link_append(&e->pause->waiters, &w->node);
     abx_e2b_call_handle(c, &handlers, w);
 }
 

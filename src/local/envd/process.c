@@ -72,7 +72,7 @@ static void trim(const abx_envd *e)
 static void proc_free(abx__proc *p)
 {
     abx_envd *e = p->envd;
-    abx__node_remove(&p->node);
+    abx_link_remove(&p->node);
     trim(e);
     for (size_t i = 0; i < ABX_COUNT(p->chans); i++) {
         abx_close_fd(&p->chans[i].fd);
@@ -114,8 +114,8 @@ static void proc_leave(abx__proc *p)
         return;
     abx_envd *e = p->envd;
     p->gone = true;
-    abx__node_remove(&p->node);
-    abx__node_append(&e->left, &p->node);
+    abx_link_remove(&p->node);
+    abx_link_append(&e->left, &p->node);
     e->proc_count--;
     abx__chan_close(&p->chans[ABX_E2B_STDIN]);
     for (size_t i = 0; i < ABX_COUNT(p->chans); i++)
@@ -133,10 +133,10 @@ void abx__proc_forget(abx__proc *p)
 /* Room for one more record: the oldest that has ended goes. */
 static void make_room(abx_envd *e)
 {
-    for (abx__node *n = e->procs.next, *next; n != &e->procs && e->proc_count >= MAX_RECORDS;
+    for (abx_link *n = e->procs.next, *next; n != &e->procs && e->proc_count >= MAX_RECORDS;
          n = next) {
         next = n->next;
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         if (p->ended && p->subs.next == &p->subs)
             abx__proc_forget(p);
     }
@@ -206,12 +206,12 @@ void abx__proc_kill_all(abx__proc *p)
 static void e2b_deadline(abx__proc *p)
 {
     p->no_wait = true;
-    for (abx__node *n = p->subs.next; n != &p->subs; n = n->next) {
-        abx__sub *s = ABX__IN(n, abx__sub, node);
+    for (abx_link *n = p->subs.next; n != &p->subs; n = n->next) {
+        abx__sub *s = ABX_OF(n, abx__sub, node);
         if (!s->limited)
             continue;
         abx_e2b_call *call = s->call;
-        abx__node_remove(&s->node);
+        abx_link_remove(&s->node);
         free(s);
         abx_e2b_fail(call, ABX_E2B_CODE_DEADLINE_EXCEEDED, "context deadline exceeded");
         break;
@@ -250,8 +250,8 @@ static void on_pidfd(uv_poll_t *poll, int status, int events)
 
 void abx__procs_hold(abx_envd *e, bool on)
 {
-    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         if (p->timer_is != ABX__TIMER_DEADLINE)
             continue;
         if (on) {
@@ -266,8 +266,8 @@ void abx__procs_hold(abx_envd *e, bool on)
 /* --- finding ------------------------------------------------------------------------------------------------ */
 abx__proc *abx__proc_by_pid(abx_envd *e, pid_t pid)
 {
-    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         if (p->pid == pid && !p->reaped)
             return p;
     }
@@ -278,8 +278,8 @@ abx__proc *abx__proc_by_pid(abx_envd *e, pid_t pid)
 static abx__proc *find(abx_envd *e, const char *tag, const char *id, int64_t pid, bool ended)
 {
     abx__proc *best = NULL;
-    for (abx__node *n = e->procs.prev; n != &e->procs; n = n->prev) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->procs.prev; n != &e->procs; n = n->prev) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         bool fits = tag ? abx_str_eq(p->tag, tag) : id ? strcmp(p->id, id) == 0 : p->pid == pid;
         if (!fits || (p->ended && !ended))
             continue;
@@ -340,14 +340,14 @@ abx__proc *abx__proc_new(abx_envd *e, abx__start *st)
     p->started_ms = abx_now_wall_ms();
     if (e->events_fd >= 0)
         p->kills = abx_cgroup_kills(e->events_fd);
-    abx__node_init(&p->subs);
-    abx__node_init(&p->inputs);
+    abx_link_init(&p->subs);
+    abx_link_init(&p->inputs);
     for (size_t i = 0; i < ABX_COUNT(p->chans); i++) {
         p->chans[i].proc = p;
         p->chans[i].channel = (abx_e2b_channel)i;
         p->chans[i].fd = -1;
     }
-    abx__node_append(&e->procs, &p->node);
+    abx_link_append(&e->procs, &p->node);
     e->proc_count++;
     e->handles++; /* the record itself: proc_free tells */
     ABX_CHECK(uv_timer_init(e->loop, &p->timer) == 0);
@@ -379,9 +379,9 @@ void abx__proc_began(abx__proc *p, uint64_t timeout_ms)
 
 void abx__procs_close(abx_envd *e)
 {
-    for (abx__node *n = e->procs.next, *next; n != &e->procs; n = next) {
+    for (abx_link *n = e->procs.next, *next; n != &e->procs; n = next) {
         next = n->next;
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         abx__subs_forget(p, ABX_E2B_CODE_ABORTED, "the server is closing");
         abx__input_fail(p, EPIPE);
         if (!p->reaped) {
@@ -392,8 +392,8 @@ void abx__procs_close(abx_envd *e)
         }
         proc_leave(p);
     }
-    for (abx__node *n = e->left.next; n != &e->left; n = n->next) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->left.next; n != &e->left; n = n->next) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         for (size_t i = 0; i < ABX_COUNT(p->chans); i++)
             abx__chan_close(&p->chans[i]);
     }

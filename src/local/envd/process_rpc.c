@@ -37,8 +37,8 @@ void abx__rpc_list(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     yyjson_mut_val *list = NULL;
-    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next) {
-        const abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next) {
+        const abx__proc *p = ABX_OF(n, abx__proc, node);
         if (p->ended && !abx)
             continue;
         if (!list)
@@ -191,8 +191,8 @@ static void input_closed(abx_e2b_call *c, bool expired, void *data)
 {
     (void)expired;
     abx__proc *p = data;
-    for (abx__node *n = p->inputs.next; n != &p->inputs; n = n->next) {
-        abx__input *i = ABX__IN(n, abx__input, node);
+    for (abx_link *n = p->inputs.next; n != &p->inputs; n = n->next) {
+        abx__input *i = ABX_OF(n, abx__input, node);
         if (i->call == c)
             i->call = NULL;
     }
@@ -233,8 +233,8 @@ typedef struct typing {
 
 static abx__proc *typing_proc(const typing *t)
 {
-    for (abx__node *n = t->envd->procs.next; n != &t->envd->procs; n = n->next) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = t->envd->procs.next; n != &t->envd->procs; n = n->next) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         if (strcmp(p->id, t->id) == 0 && !p->ended)
             return p;
     }

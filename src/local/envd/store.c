@@ -167,8 +167,8 @@ static void file_drop(abx__store *s, uint64_t n)
 static bool drop_oldest_ended(abx_envd *e)
 {
     abx__proc *oldest = NULL;
-    for (abx__node *n = e->procs.next; n != &e->procs; n = n->next) {
-        abx__proc *p = ABX__IN(n, abx__proc, node);
+    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next) {
+        abx__proc *p = ABX_OF(n, abx__proc, node);
         if (p->ended && of_process(p, true) > 0 &&
             (!oldest || p->ended_boot_ms < oldest->ended_boot_ms))
             oldest = p;

@@ -33,7 +33,7 @@ typedef struct side {
 } side;
 
 struct tunnel {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     abx_e2b_tunnel *request;
     side client, inside;
@@ -81,7 +81,7 @@ static void tunnel_end(tunnel *t, bool reset)
     t->over = true;
     t->envd->tunnels--;
     abx__chunk_drop(t->envd);
-    abx__node_remove(&t->node);
+    abx_link_remove(&t->node);
     if (reset && t->inside.fd >= 0)
         (void)setsockopt(t->inside.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     t->handles++;
@@ -342,7 +342,7 @@ void abx__tunnel_open(void *data, abx_e2b_tunnel *request, int port)
     e->tunnels++;
     e->handles++;
     abx__chunk_hold(e);
-    abx__node_append(&e->tunnel_list, &t->node);
+    abx_link_append(&e->tunnel_list, &t->node);
     abx_e2b_tunnel_watch(request, on_client_gone, t);
     t->connecting = true;
     if (try_connect(t) < 0)
@@ -352,7 +352,7 @@ void abx__tunnel_open(void *data, abx_e2b_tunnel *request, int port)
 void abx__tunnels_close(abx_envd *e)
 {
     while (e->tunnel_list.next != &e->tunnel_list) {
-        tunnel *t = ABX__IN(e->tunnel_list.next, tunnel, node);
+        tunnel *t = ABX_OF(e->tunnel_list.next, tunnel, node);
         if (t->connecting) /* NOLINT(clang-analyzer-unix.Malloc): freed ones have left the list */
             tunnel_end(t, true);
         else

@@ -21,7 +21,7 @@ typedef struct folder {
 } folder;
 
 struct abx__watch {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     uv_poll_t poll;
     int fd;
@@ -282,7 +282,7 @@ int abx__watch_open(abx_envd *e, const char *path, bool recursive,
     ABX_CHECK(uv_poll_init(e->loop, &w->poll, fd) == 0);
     w->poll.data = w;
     e->handles++;
-    abx__node_append(&e->watchers, &w->node);
+    abx_link_append(&e->watchers, &w->node);
     if (add_tree(w, "", false, 0) < 0) {
         int err = errno;
         abx__watch_close(w);
@@ -300,7 +300,7 @@ void abx__watch_close(abx__watch *w)
     if (uv_is_closing((uv_handle_t *)&w->poll))
         return;
     w->closed = true;
-    abx__node_remove(&w->node);
+    abx_link_remove(&w->node);
     (void)uv_poll_stop(&w->poll);
     abx_close_fd(&w->fd);
     uv_close((uv_handle_t *)&w->poll, watch_gone);
@@ -309,5 +309,5 @@ void abx__watch_close(abx__watch *w)
 void abx__watches_close(abx_envd *e)
 {
     while (e->watchers.next != &e->watchers)
-        abx__watch_close(ABX__IN(e->watchers.next, abx__watch, node));
+        abx__watch_close(ABX_OF(e->watchers.next, abx__watch, node));
 }

@@ -143,7 +143,7 @@ void abx__rpc_watch_dir(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 
 /* --- polled watchers ---------------------------------------------------------------------------------------- */
 typedef struct polled {
-    abx__node node;
+    abx_link node;
     abx_envd *envd;
     char id[24];
     abx__watch *watch;
@@ -179,8 +179,8 @@ static const abx__watch_handlers QUEUE_EVENTS = {queue_event, queue_lost};
 static polled *find(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 {
     const char *id = abx_json_str(q, "watcherId", "");
-    for (abx__node *n = e->polled.next; n != &e->polled; n = n->next) {
-        polled *w = ABX__IN(n, polled, node);
+    for (abx_link *n = e->polled.next; n != &e->polled; n = n->next) {
+        polled *w = ABX_OF(n, polled, node);
         if (strcmp(w->id, id) == 0)
             return w;
     }
@@ -190,7 +190,7 @@ static polled *find(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
 
 static void polled_end(polled *w)
 {
-    abx__node_remove(&w->node);
+    abx_link_remove(&w->node);
     w->envd->polled_count--;
     abx__watch_close(w->watch);
     yyjson_mut_doc_free(w->doc);
@@ -201,7 +201,7 @@ void abx__polled_close(abx_envd *e)
 {
     while (e->polled.next != &e->polled)
         /* the list lets go of what is freed: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        polled_end(ABX__IN(e->polled.next, polled, node));
+        polled_end(ABX_OF(e->polled.next, polled, node));
 }
 
 void abx__rpc_create_watcher(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
@@ -225,7 +225,7 @@ void abx__rpc_create_watcher(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
         fail_open(c, errno);
         return;
     }
-    abx__node_append(&e->polled, &w->node);
+    abx_link_append(&e->polled, &w->node);
     e->polled_count++;
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);

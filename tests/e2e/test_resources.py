@@ -70,7 +70,9 @@ def test_info_says_what_holds_and_by_what(shared, small):
 def test_a_memory_hog_ends_inside(shared, small, script):
     r = python(shared, small, script + ("" if "wait" in script else SLOW))
     end = r.lines[-1]
-    assert r.code == (1 if "wait" in script else 137) and end["limit"] == "memory", repr(r)
+    # one of many ends, and the others go on; what a watch finds twice over its limit ends as a whole
+    ends = (137,) if "wait" not in script else (1,) if ROOT else (1, 137)
+    assert r.code in ends and end["limit"] == "memory", repr(r)
     assert r.err == b""
 
 

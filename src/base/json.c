@@ -221,3 +221,21 @@ abx_error *abx_error_from_json(yyjson_val *v)
         e->retryable = yyjson_get_bool(retry) ? ABX_RETRY_YES : ABX_RETRY_NO;
     return e;
 }
+
+bool abx_json_has_nul(yyjson_val *v)
+{
+    if (yyjson_is_str(v))
+        return memchr(yyjson_get_str(v), 0, yyjson_get_len(v)) != NULL;
+    size_t i, n;
+    yyjson_val *key, *item;
+    if (yyjson_is_arr(v)) {
+        yyjson_arr_foreach(v, i, n, item) if (abx_json_has_nul(item)) return true;
+    } else if (yyjson_is_obj(v)) {
+        yyjson_obj_foreach(v, i, n, key, item)
+        {
+            if (abx_json_has_nul(key) || abx_json_has_nul(item))
+                return true;
+        }
+    }
+    return false;
+}

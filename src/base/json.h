@@ -62,4 +62,7 @@ yyjson_mut_val *abx_error_json(yyjson_mut_doc *d, const abx_error *e);
 /* The other way: an object with code, type, message, … as an error (unknown code: BACKEND). */
 abx_error *abx_error_from_json(yyjson_val *v);
 
+/* Does a text or a name anywhere in it hold a NUL? As an argument, a path or a name it would be cut there, silently. */
+bool abx_json_has_nul(yyjson_val *v);
+
 #endif

@@ -320,3 +320,22 @@ bool abx_is_name(const char *s)
         return false;
     return strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
 }
+
+char *abx_percent_encode(const char *text, const char *also)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+    static const char hex[] = "0123456789ABCDEF";
+    char *out = abx_alloc_array(strlen(text) + 1, 3), *to = out;
+    for (; *text; text++) {
+        if (strchr(plain, *text) || strchr(also, *text)) {
+            *to++ = *text;
+        } else {
+            *to++ = '%';
+            *to++ = hex[(unsigned char)*text >> 4];
+            *to++ = hex[(unsigned char)*text & 15];
+        }
+    }
+    *to = 0;
+    return out;
+}

@@ -40,4 +40,7 @@ int abx_parse_uint(const char *s, uint64_t max, uint64_t *out);
 /* True if s is a sandbox name: [a-z0-9][a-z0-9-]{0,62}. */
 bool abx_is_name(const char *s);
 
+/* Percent-encoded for a URL: all but letters, digits, "-._~" and the characters of also. Owned. */
+char *abx_percent_encode(const char *text, const char *also);
+
 #endif

@@ -33,13 +33,28 @@ static int check_place(const char *place, abx_error **err)
     return abx_fail(err, ABX_ERR_PROVIDER_CONFIG, "'%s' is no HOST:PORT to connect to", place);
 }
 
+static void free_secret(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void abx_envd_client_tokens(abx_envd_client *c, const char *token, const char *traffic_token)
+{
+    free_secret(c->token);
+    free_secret(c->traffic_token);
+    c->token = abx_strdup(token);
+    c->traffic_token = abx_strdup(traffic_token);
+}
+
 static void client_free(abx_envd_client *c)
 {
     free(c->base_url);
     free(c->code_url);
     free(c->sandbox_id);
-    free(c->token);
-    free(c->traffic_token);
+    free_secret(c->token);
+    free_secret(c->traffic_token);
     free(c->default_user);
     free(c);
 }

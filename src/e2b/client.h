@@ -71,6 +71,8 @@ typedef struct abx_envd_client_options {
 
 int abx_envd_client_open(const abx_envd_client_options *options, abx_envd_client **out,
                          abx_error **err);
+/* Other tokens from the next request on (copied; NULL: none). Each must be a line. */
+void abx_envd_client_tokens(abx_envd_client *client, const char *token, const char *traffic_token);
 /* The sandbox is being ended by our own side: the calls that run end with SANDBOX_ENDED. */
 void abx_envd_client_gone(abx_envd_client *client);
 /* The answer to look: the calls that wait for it end with `why` (copied); NULL: with what they were about to. */

@@ -1,10 +1,10 @@
 /* code.context_*, code.interrupt: plain JSON requests of the code interpreter. */
 #include "e2b/client_inner.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 enum { MAX_TEXT = 4096 };
 
@@ -199,14 +199,8 @@ static int ask_about(abx__envd_job *job, const char *method, const char *prefix,
     if (!id || !*id || strlen(id) > MAX_TEXT / 4 || strcmp(id, ".") == 0 || strcmp(id, "..") == 0)
         return abx_fail(err, ABX_ERR_CONTEXT_NOT_FOUND, "'%.60s' is no id of a context",
                         id ? id : "");
-    int rc = abx_buf_add_str(&path, prefix);
-    for (const unsigned char *p = (const unsigned char *)id; *p && rc == 0; p++) {
-        if (isalnum(*p) || strchr("-._~", *p))
-            rc = abx_buf_add_byte(&path, *p);
-        else
-            rc = abx_buf_addf(&path, "%%%02X", *p);
-    }
-    ABX_CHECK(rc == 0 && abx_buf_add_str(&path, suffix) == 0);
+    ABX_AUTO_FREE char *encoded = abx_percent_encode(id, "");
+    ABX_CHECK(abx_buf_addf(&path, "%s%s%s", prefix, encoded, suffix) == 0);
     return ask(job, method, abx_buf_cstr(&path), NULL, read, err);
 }
 

@@ -15,6 +15,11 @@ abx_error *abx__envd_stamp(const abx_envd_client *c, const abx__envd_exchange *x
         err->sandbox = abx_strdup(c->sandbox_id);
     if (x && x->request_id && !err->request_id)
         err->request_id = abx__foreign_line(x->request_id);
+    char *const texts[] = {err->message, err->hint, err->request_id};
+    for (size_t i = 0; c && i < ABX_COUNT(texts); i++) {
+        abx__foreign_hide(texts[i], c->token);
+        abx__foreign_hide(texts[i], c->traffic_token);
+    }
     return err;
 }
 

@@ -305,8 +305,7 @@ char *abx__envd_process_id(const abx_envd_client *c, yyjson_val *with_pid);
 void abx__envd_put_limit(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *limit);
 /* Put exitCode or signal, timedOut and limit, of an end event into obj. */
 void abx__envd_put_exit(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *end_event);
-/* "KILL", "SIGKILL", "9" → 9. 0: unknown. And back, "SIGKILL"; out has room for 16. */
-int abx__envd_signal_number(const char *text);
+/* "SIGKILL" for 9. */
 void abx__envd_signal_name(int number, char out[16]);
 /* An EntryInfo as file object, made in d. NULL and *err when it does not fit; listed: it comes from a list, so that
  * its path must not lead elsewhere. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "e2b/signal_words.h"
 
 static void put_command(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *config)
 {
@@ -36,7 +37,7 @@ static void put_state(const abx_envd_client *c, yyjson_mut_doc *d, yyjson_mut_va
         abx_mut_bool(d, obj, "tty", true);
     if (!exited)
         return;
-    int number = abx__envd_signal_number(abx_json_str(info, "abxSignal", ""));
+    int number = abx_e2b_signal_number(abx_json_str(info, "abxSignal", ""));
     char name[16];
     abx__envd_signal_name(number, name);
     if (number > 0)

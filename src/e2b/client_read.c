@@ -1,20 +1,16 @@
 /* fs.read: GET /files, bytes as they are. */
 #include "e2b/client_inner.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 /* --- the query ----------------------------------------------------------------------------------------------- */
 static int add_encoded(abx_buf *out, const char *text)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        bool plain = isalnum(*p) || strchr("-._~/", *p);
-        if ((plain ? abx_buf_add_byte(out, *p) : abx_buf_addf(out, "%%%02X", *p)) < 0)
-            return -1;
-    }
-    return 0;
+    ABX_AUTO_FREE char *encoded = abx_percent_encode(text, "/");
+    return abx_buf_add_str(out, encoded);
 }
 
 int abx__envd_file_query(const abx__envd_job *job, const char *path, abx_buf *out, abx_error **err)

@@ -115,11 +115,6 @@ void abx__envd_put_in_front(yyjson_mut_doc *d, yyjson_mut_val *config, const cha
     abx_mut_put(d, config, "args", args);
 }
 
-static bool has_nul(yyjson_val *text)
-{
-    return yyjson_is_str(text) && strlen(yyjson_get_str(text)) != yyjson_get_len(text);
-}
-
 static int put_list(yyjson_mut_doc *d, yyjson_mut_val *config, yyjson_val *list, abx_error **err)
 {
     size_t i = 0, n = 0;
@@ -127,7 +122,7 @@ static int put_list(yyjson_mut_doc *d, yyjson_mut_val *config, yyjson_val *list,
     yyjson_mut_val *args = NULL;
     yyjson_arr_foreach(list, i, n, word)
     {
-        if (has_nul(word))
+        if (abx_json_has_nul(word))
             return abx_fail(err, ABX_ERR_USAGE, "a word of the command holds a 0 byte");
         yyjson_mut_val *copy = yyjson_mut_strncpy(d, yyjson_get_str(word), yyjson_get_len(word));
         if (i == 0) {
@@ -149,7 +144,7 @@ static int put_program(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *co
     bool abx = job->client->abx;
     if (yyjson_is_arr(cmd) && yyjson_arr_size(cmd) > 0) {
         return put_list(d, config, cmd, err);
-    } else if (yyjson_is_str(cmd) && !has_nul(cmd)) {
+    } else if (yyjson_is_str(cmd) && !abx_json_has_nul(cmd)) {
         const char *const bash[] = {"/bin/bash", "-l", "-c", yyjson_get_str(cmd), NULL};
         const char *const sh[] = {"/bin/sh", "-c", yyjson_get_str(cmd), NULL};
         put_words(d, config, abx ? sh : bash);
@@ -173,7 +168,7 @@ static int put_env(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *envs, 
     yyjson_obj_foreach(env, i, n, key, value)
     {
         const char *name = yyjson_get_str(key);
-        if (!*name || strchr(name, '=') || has_nul(key) || has_nul(value))
+        if (!*name || strchr(name, '=') || abx_json_has_nul(key) || abx_json_has_nul(value))
             return abx_fail(err, ABX_ERR_USAGE,
                             "'%s' cannot be the name of an environment variable", name);
         abx_mut_strn(d, envs, name, yyjson_get_str(value), yyjson_get_len(value));
@@ -201,7 +196,7 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
         return -1;
     if (yyjson_mut_obj_size(envs) > 0)
         abx_mut_put(d, config, "envs", envs);
-    if (has_nul(cwd))
+    if (abx_json_has_nul(cwd))
         return abx_fail(err, ABX_ERR_USAGE, "'cwd' cannot be a path");
     if (yyjson_get_len(cwd) > 0)
         abx_mut_str(d, config, "cwd", yyjson_get_str(cwd));

@@ -8,21 +8,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-
-int abx__envd_signal_number(const char *text)
-{
-    uint64_t n = 0;
-    if (abx_parse_uint(text, 64, &n) == 0)
-        return (int)n;
-    if (strncasecmp(text, "SIG", 3) == 0)
-        text += 3;
-    for (int i = 1; i <= 31; i++) {
-        const char *name = sigabbrev_np(i);
-        if (name && strcasecmp(name, text) == 0)
-            return i;
-    }
-    return 0;
-}
+#include "e2b/signal_words.h"
 
 void abx__envd_signal_name(int number, char out[16])
 {
@@ -36,42 +22,6 @@ void abx__envd_signal_name(int number, char out[16])
 /* How envd words a signal: "signal: killed", "signal: segmentation fault (core dumped)". */
 static int number_of_words(const char *status)
 {
-    static const struct {
-        const char *words;
-        int number;
-    } rows[] = {
-        {"hangup", SIGHUP},
-        {"interrupt", SIGINT},
-        {"quit", SIGQUIT},
-        {"illegal instruction", SIGILL},
-        {"trace/breakpoint trap", SIGTRAP},
-        {"aborted", SIGABRT},
-        {"bus error", SIGBUS},
-        {"floating point exception", SIGFPE},
-        {"killed", SIGKILL},
-        {"user defined signal 1", SIGUSR1},
-        {"segmentation fault", SIGSEGV},
-        {"user defined signal 2", SIGUSR2},
-        {"broken pipe", SIGPIPE},
-        {"alarm clock", SIGALRM},
-        {"terminated", SIGTERM},
-        {"stack fault", SIGSTKFLT},
-        {"child exited", SIGCHLD},
-        {"continued", SIGCONT},
-        {"stopped (signal)", SIGSTOP},
-        {"stopped", SIGTSTP},
-        {"stopped (tty input)", SIGTTIN},
-        {"stopped (tty output)", SIGTTOU},
-        {"urgent I/O condition", SIGURG},
-        {"CPU time limit exceeded", SIGXCPU},
-        {"file size limit exceeded", SIGXFSZ},
-        {"virtual timer expired", SIGVTALRM},
-        {"profiling timer expired", SIGPROF},
-        {"window changed", SIGWINCH},
-        {"I/O possible", SIGIO},
-        {"power failure", SIGPWR},
-        {"bad system call", SIGSYS},
-    };
     if (!abx_has_prefix(status, "signal: "))
         return 0;
     ABX_AUTO_FREE char *words = abx_strdup(status + 8);
@@ -81,9 +31,9 @@ static int number_of_words(const char *status)
     uint64_t number = 0;
     if (abx_has_prefix(words, "signal ") && abx_parse_uint(words + 7, 64, &number) == 0)
         return (int)number;
-    for (size_t i = 0; i < ABX_COUNT(rows); i++)
-        if (strcmp(rows[i].words, words) == 0)
-            return rows[i].number;
+    for (int i = 1; i < 32; i++)
+        if (abx_str_eq(abx_e2b_signal_words(i), words))
+            return i;
     return 0;
 }
 
@@ -97,7 +47,7 @@ void abx__envd_put_limit(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *lim
 void abx__envd_put_exit(yyjson_mut_doc *d, yyjson_mut_val *obj, yyjson_val *end)
 {
     const char *own = abx_json_str(end, "abxSignal", NULL);
-    int number = own ? abx__envd_signal_number(own) : 0;
+    int number = own ? abx_e2b_signal_number(own) : 0;
     bool exited = abx_json_bool(end, "exited", false);
     if (number == 0 && !exited)
         number = number_of_words(abx_json_str(end, "status", ""));
@@ -231,7 +181,7 @@ static int list_first(abx__envd_job *job, int number, abx_error **err)
 static int signal_start(abx__envd_job *job, abx_error **err)
 {
     const char *text = abx__envd_param(job, "signal");
-    int number = abx__envd_signal_number(text);
+    int number = abx_e2b_signal_number(text);
     if (number == 0)
         return abx_fail(err, ABX_ERR_USAGE, "no signal is named '%s'", text);
     if (!job->client->abx && number != SIGKILL && number != SIGTERM)

@@ -133,7 +133,8 @@ static bool repeat_after_answer(abx__ctl *c)
 
 static bool repeat_after_break(abx__ctl *c, const abx_http_transfer *t, const abx_error *err)
 {
-    if (err->id != ABX_ERR_NETWORK && err->id != ABX_ERR_BACKEND_ANSWER)
+    if (err->retryable == ABX_RETRY_NO ||
+        (err->id != ABX_ERR_NETWORK && err->id != ABX_ERR_BACKEND_ANSWER))
         return false;
     if (abx_http_was_sent(t) && !c->repeat)
         return false;
@@ -214,14 +215,6 @@ static abx_error *judge(abx__ctl *c, yyjson_doc *doc, bool *no_route)
     return abx__ctl_misfit(route, "it is not JSON");
 }
 
-/* A service that repeats the key that it was sent shows it to nobody. */
-static void hide_key(const abx_e2b_service *s, char *text)
-{
-    size_t n = s->key ? strlen(s->key) : 0;
-    for (char *at = text; n > 0 && at && (at = strstr(at, s->key)); at += n)
-        memset(at, '*', n);
-}
-
 static void finish(abx__ctl *c)
 {
     ABX_AUTO_JSON doc = c->answer.len > 0
@@ -235,9 +228,9 @@ static void finish(abx__ctl *c)
                               .after_ms = c->after_ms};
     abx_error *err = judge(c, doc, &answer.no_route);
     if (err) {
-        hide_key(c->service, err->message);
-        hide_key(c->service, err->hint);
-        hide_key(c->service, err->request_id);
+        abx__foreign_hide(err->message, c->service->key);
+        abx__foreign_hide(err->hint, c->service->key);
+        abx__foreign_hide(err->request_id, c->service->key);
     }
     deliver(c, &answer, err);
 }
@@ -310,7 +303,7 @@ static int start_transfer(abx__ctl *c, abx_error **err)
                                 .body = c->has_body ? c->body.data : NULL,
                                 .body_len = c->has_body ? c->body.len : 0,
                                 .timeout_ms = time_for(c),
-                                .once = !c->repeat};
+                                .once = !c->repeat && strcmp(c->method, "GET") != 0};
     return abx_http_start(s->http, &request, &handlers, c, &c->transfer, err);
 }
 

@@ -22,6 +22,13 @@ char *abx__foreign_line(const char *text)
     return abx_printable(head);
 }
 
+void abx__foreign_hide(char *text, const char *secret)
+{
+    size_t n = secret ? strlen(secret) : 0;
+    for (char *at = text; n > 0 && at && (at = strstr(at, secret)); at += n)
+        memset(at, '*', n);
+}
+
 bool abx__foreign_is_page(const char *content_type, const abx_buf *body)
 {
     if (content_type && strncasecmp(content_type, "text/html", 9) == 0)

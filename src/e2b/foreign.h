@@ -9,6 +9,8 @@
 
 /* One line of at most 1000 bytes, printable. Owned. */
 char *abx__foreign_line(const char *text);
+/* Stars in the place of a secret that the other end has repeated. NULL allowed for both. */
+void abx__foreign_hide(char *text, const char *secret);
 /* A page for people instead of an answer, by its type (or NULL) or its beginning. */
 bool abx__foreign_is_page(const char *content_type, const abx_buf *body);
 /* The error that names it as such. */

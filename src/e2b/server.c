@@ -114,8 +114,7 @@ static bool has_token(const abx_e2b_server *s, const abx_exchange *x)
     return given && abx_equal_secret(given, strlen(given), s->token, strlen(s->token));
 }
 
-/* The user of "Authorization: Basic", owned; NULL without one. "" is a name nobody has. */
-static char *basic_user(const abx_exchange *x)
+char *abx_e2b_basic_user(const abx_exchange *x)
 {
     const char *given = abx_exchange_header(x, "Authorization");
     if (!given || strncasecmp(given, "Basic ", 6) != 0)
@@ -179,7 +178,7 @@ void abx_e2b_server_handle(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane pla
         if (strcmp(abx__routes[i].verb, verb) == 0)
             found = &abx__routes[i];
     }
-    ABX_AUTO_FREE char *user = plane == ABX_E2B_PLANE_CODE ? NULL : basic_user(x);
+    ABX_AUTO_FREE char *user = plane == ABX_E2B_PLANE_CODE ? NULL : abx_e2b_basic_user(x);
     if (user && !user_ok(s, x, found, user))
         return;
     if (!path_known) {
@@ -191,6 +190,10 @@ void abx_e2b_server_handle(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane pla
         return;
     }
     abx_e2b_method m = (abx_e2b_method)(found - abx__routes);
+    if (plane == ABX_E2B_PLANE_CODE && m == ABX_E2B_M_EXECUTE && s->token && !has_token(s, x)) {
+        abx__reply_status(x, 401, UNAUTHORIZED);
+        return;
+    }
     if (m == ABX_E2B_M_FILES_GET)
         abx__get_start(s, x);
     else if (m == ABX_E2B_M_FILES_PUT)

@@ -200,7 +200,8 @@ typedef struct abx_e2b_server abx_e2b_server;
 typedef enum abx_e2b_plane {
     ABX_E2B_PLANE_ALL,  /* all of them, ours too */
     ABX_E2B_PLANE_ENVD, /* E2B's data plane, as on port 49983 */
-    ABX_E2B_PLANE_CODE /* E2B's code interpreter, as on port 49999: asks for no token, refuses in plain text */
+    ABX_E2B_PLANE_CODE /* E2B's code interpreter, as on port 49999: asks for the token only to run code, as its
+                            clients send it; refuses in plain text */
 } abx_e2b_plane;
 
 typedef struct abx_e2b_server_options {
@@ -227,6 +228,8 @@ void abx_e2b_server_handle(abx_e2b_server *s, abx_exchange *x, abx_e2b_plane pla
 /* Guests: break off (by a reset) the connections of all requests that are in flight here; each call gets its
  * on_close, later. */
 void abx_e2b_server_reset(abx_e2b_server *s);
+/* The user of "Authorization: Basic", owned; NULL without one. "" is a name nobody has. */
+char *abx_e2b_basic_user(const abx_exchange *x);
 /* Milliseconds since the last request ended, or since the start; 0 while one is in flight. Who only looks (/health,
  * /metrics, /abx/info) does not count. */
 uint64_t abx_e2b_server_idle_ms(const abx_e2b_server *s);

@@ -218,6 +218,10 @@ static void service_free(abx_e2b_service *s)
     free(s->domain);
     free(s->template_name);
     free(s->user);
+    if (s->auth)
+        explicit_bzero(s->auth, strlen(s->auth));
+    if (s->key)
+        explicit_bzero(s->key, strlen(s->key));
     free(s->auth);
     free(s->key);
     yyjson_doc_free(s->metadata);

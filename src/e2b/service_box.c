@@ -74,17 +74,19 @@ static void close_client(abx__svc_box *box, bool gone)
 abx__svc_box *abx__svc_box_learn(abx_e2b_service *s, yyjson_val *sandbox)
 {
     abx__svc_box *box = get_box(s, abx_json_str(sandbox, "sandboxID", ""));
-    bool changed = take(&box->token, sandbox, "envdAccessToken");
-    changed |= take(&box->traffic_token, sandbox, "trafficAccessToken");
-    changed |= take(&box->domain, sandbox, "domain");
-    changed |= take(&box->version, sandbox, "envdVersion");
+    bool tokens = take(&box->token, sandbox, "envdAccessToken");
+    tokens |= take(&box->traffic_token, sandbox, "trafficAccessToken");
+    bool moved = take(&box->domain, sandbox, "domain");
+    (void)take(&box->version, sandbox, "envdVersion");
     box->paused = abx__svc_is_paused(sandbox);
     yyjson_val *network = abx_json_get(sandbox, "network");
     if (network)
         box->closed = !abx_json_bool(network, "allowPublicTraffic", true);
     box->known = true;
-    if (changed)
+    if (moved && !s->dialect->own_domain)
         close_client(box, false);
+    else if (tokens && box->client)
+        abx_envd_client_tokens(box->client, box->token, box->traffic_token);
     return box;
 }
 

@@ -181,7 +181,7 @@ void abx__svc_kill_unwanted(abx__svc_job *job, abx_error *why)
     abx__svc_job_send(job, &send);
 }
 
-static void on_cancel(abx__svc_job *job)
+void abx__svc_unwant(abx__svc_job *job)
 {
     /* the sandbox may come to life all the same: its id is waited for, to end it */
     job->unwanted = true;
@@ -277,7 +277,7 @@ int abx__svc_create(abx_e2b_service *s, abx_call *call, abx_error **err)
     if (!body)
         return -1;
     abx__svc_job *job = abx__svc_job_new(s, call);
-    job->cancel = on_cancel;
+    job->cancel = abx__svc_unwant;
     job->about =
         abx_json_get(abx_call_params(call), "snapshot") ? ABX__ABOUT_SNAPSHOT : ABX__ABOUT_TEMPLATE;
     job->body = abx_json_freeze(body);

@@ -85,6 +85,7 @@ struct abx__svc_job {
     abx_error *why; /* told once what is not wanted is gone; or NULL */
     uint64_t ready_until, silent_until;
     unsigned step;
+    char *mark; /* a cursor of the list that was there */
     bool repeated, unwanted;
     abx__about about; /* of a create: what is missing when it says "not found" */
     yyjson_mut_doc *result;
@@ -112,12 +113,14 @@ void abx__svc_job_send(abx__svc_job *job, const abx__svc_send *send);
 void abx__svc_job_end(abx__svc_job *job, yyjson_mut_doc *result); /* taken over */
 void abx__svc_job_fail(abx__svc_job *job, abx_error *err);        /* taken over */
 void abx__svc_jobs_close(abx_e2b_service *s);
+/* A cancel of what makes a sandbox: its end is waited for, since the sandbox may be born all the same. */
+void abx__svc_unwant(abx__svc_job *job);
 /* End the sandbox job->sandbox, which was made and is not wanted, then fail the job with `why` (taken over). */
 void abx__svc_kill_unwanted(abx__svc_job *job, abx_error *why);
 /* End the job with `result` (taken over) once envd of the new sandbox answers (service_ready.c). */
 void abx__svc_wait_ready(abx__svc_job *job, yyjson_mut_doc *result);
-/* A text as a part of a path or a query. Owned. */
-char *abx__svc_escape(const char *text);
+/* The cursor of the next page of a list (borrowed of the answer); NULL: that was the last one, or there is no last one: *err. */
+const char *abx__svc_next_page(abx__svc_job *job, const abx__ctl_answer *answer, abx_error **err);
 /* The path of an operation for a sandbox or another {id} (or NULL): the dialect's own route, else `otherwise`. *method is set when
  * the dialect names one. Owned. */
 char *abx__svc_route(const abx_e2b_service *s, abx_op_id op, const char *otherwise, const char *id,

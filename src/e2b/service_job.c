@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "e2b/service_inner.h"
 
+#define MAX_PAGES 1000
+
 static void job_free(abx__svc_job *job)
 {
     *job->at = job->next;
@@ -13,6 +15,7 @@ static void job_free(abx__svc_job *job)
         job->next->at = job->at;
     free(job->sandbox);
     free(job->route_text);
+    free(job->mark);
     yyjson_doc_free(job->body);
     yyjson_mut_doc_free(job->result);
     abx_error_free(job->why);
@@ -133,22 +136,21 @@ void abx__svc_job_send(abx__svc_job *job, const abx__svc_send *send)
     job->request = abx__ctl_start(job->service, &r, on_answer, job);
 }
 
-char *abx__svc_escape(const char *text)
+const char *abx__svc_next_page(abx__svc_job *job, const abx__ctl_answer *answer, abx_error **err)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
-    static const char hex[] = "0123456789ABCDEF";
-    char *out = abx_alloc_array(strlen(text) + 1, 3), *to = out;
-    for (; *text; text++) {
-        if (strchr(plain, *text)) {
-            *to++ = *text;
-        } else {
-            *to++ = '%';
-            *to++ = hex[(unsigned char)*text >> 4];
-            *to++ = hex[(unsigned char)*text & 15];
-        }
+    if (*err || job->service->dialect->no_cursor || !answer->next || !*answer->next)
+        return NULL;
+    const char *next = answer->next;
+    /* One that is kept, each time twice as far away, meets every circle. */
+    if (abx_str_eq(next, job->mark) || ++job->step >= MAX_PAGES) {
+        *err = abx__ctl_misfit(job->route, "it has no last page");
+        return NULL;
     }
-    return out;
+    if ((job->step & (job->step - 1)) == 0) {
+        free(job->mark);
+        job->mark = abx_strdup(next);
+    }
+    return next;
 }
 
 /* "/x/{id}/y" with the id in its place. */
@@ -157,7 +159,7 @@ static char *fill(const char *path, const char *id)
     const char *at = strstr(path, "{id}");
     if (!at)
         return abx_strdup(path);
-    ABX_AUTO_FREE char *escaped = abx__svc_escape(id ? id : "");
+    ABX_AUTO_FREE char *escaped = abx_percent_encode(id ? id : "", "");
     return abx_format("%.*s%s%s", (int)(at - path), path, escaped, at + 4);
 }
 

@@ -6,8 +6,7 @@
 #include "base/text.h"
 #include "e2b/service_inner.h"
 
-#define PAGE      "100"
-#define MAX_PAGES 1000
+#define PAGE "100"
 
 /* --- the filter --------------------------------------------------------------------------------------------- */
 /* Keys and values are escaped, then the form they make, then the query's value: three layers. Owned, or NULL without labels. */
@@ -18,13 +17,13 @@ static char *filter(yyjson_val *labels)
     size_t i, n;
     yyjson_obj_foreach(labels, i, n, key, value)
     {
-        ABX_AUTO_FREE char *k = abx__svc_escape(yyjson_get_str(key));
-        ABX_AUTO_FREE char *v = abx__svc_escape(yyjson_get_str(value));
-        ABX_AUTO_FREE char *k2 = abx__svc_escape(k);
-        ABX_AUTO_FREE char *v2 = abx__svc_escape(v);
+        ABX_AUTO_FREE char *k = abx_percent_encode(yyjson_get_str(key), "");
+        ABX_AUTO_FREE char *v = abx_percent_encode(yyjson_get_str(value), "");
+        ABX_AUTO_FREE char *k2 = abx_percent_encode(k, "");
+        ABX_AUTO_FREE char *v2 = abx_percent_encode(v, "");
         ABX_CHECK(abx_buf_addf(&form, "%s%s=%s", form.len ? "&" : "", k2, v2) == 0);
     }
-    return form.len > 0 ? abx__svc_escape(abx_buf_cstr(&form)) : NULL;
+    return form.len > 0 ? abx_percent_encode(abx_buf_cstr(&form), "") : NULL;
 }
 
 /* Does a sandbox have all these labels? Asked here too: not every service can be relied on. */
@@ -67,18 +66,13 @@ static void on_page(abx__svc_job *job, const abx__ctl_answer *answer, abx_error 
 {
     if (!err)
         (void)take_page(job, answer->root, &err);
-    if (err) {
+    const char *next = abx__svc_next_page(job, answer, &err);
+    if (err)
         abx__svc_job_fail(job, err);
-        return;
-    }
-    const char *next = job->service->dialect->no_cursor ? NULL : answer->next;
-    if (!next || !*next) {
-        abx__svc_job_end(job, ABX_TAKE(job->result));
-    } else if (++job->step >= MAX_PAGES) {
-        abx__svc_job_fail(job, abx__ctl_misfit(job->route, "it has no last page"));
-    } else {
+    else if (next)
         send_page(job, next);
-    }
+    else
+        abx__svc_job_end(job, ABX_TAKE(job->result));
 }
 
 static void send_page(abx__svc_job *job, const char *cursor)
@@ -87,7 +81,7 @@ static void send_page(abx__svc_job *job, const char *cursor)
     yyjson_val *params = abx_call_params(job->call);
     ABX_AUTO_FREE char *labels =
         dialect->no_filter ? NULL : filter(abx_json_get(params, "metadata"));
-    ABX_AUTO_FREE char *from = cursor ? abx__svc_escape(cursor) : NULL;
+    ABX_AUTO_FREE char *from = cursor ? abx_percent_encode(cursor, "") : NULL;
     const char *method = "GET";
     ABX_AUTO_FREE char *route =
         abx__svc_route(job->service, ABX_OP_SANDBOX_LIST, "/v2/sandboxes", NULL, &method);

@@ -6,8 +6,6 @@
 #include "base/text.h"
 #include "e2b/service_inner.h"
 
-#define MAX_PAGES 1000
-
 /* A snapshot of the service as ours. 0; -1 and *err. */
 static int put_snapshot(const char *route, yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *v,
                         abx_error **err)
@@ -72,12 +70,10 @@ static void on_page(abx__svc_job *job, const abx__ctl_answer *answer, abx_error 
 {
     if (!err)
         (void)take_page(job, answer->root, &err);
-    const char *next = err || job->service->dialect->no_cursor ? NULL : answer->next;
-    if (!err && next && *next && ++job->step >= MAX_PAGES)
-        err = abx__ctl_misfit(job->route, "it has no last page");
+    const char *next = abx__svc_next_page(job, answer, &err);
     if (err)
         abx__svc_job_fail(job, err);
-    else if (next && *next)
+    else if (next)
         send_page(job, next);
     else
         abx__svc_job_end(job, ABX_TAKE(job->result));
@@ -86,7 +82,7 @@ static void on_page(abx__svc_job *job, const abx__ctl_answer *answer, abx_error 
 static void send_page(abx__svc_job *job, const char *cursor)
 {
     const char *method = "GET";
-    ABX_AUTO_FREE char *from = cursor ? abx__svc_escape(cursor) : NULL;
+    ABX_AUTO_FREE char *from = cursor ? abx_percent_encode(cursor, "") : NULL;
     ABX_AUTO_FREE char *route =
         abx__svc_route(job->service, ABX_OP_SANDBOX_SNAPSHOT_LIST, "/snapshots", NULL, &method);
     char *path = abx_format("%s%slimit=100%s%s", route, strchr(route, '?') ? "&" : "?",
@@ -150,6 +146,12 @@ static void on_forked(abx__svc_job *job, const abx__ctl_answer *answer, abx_erro
         return;
     }
     abx__svc_box_learn(job->service, made);
+    if (job->unwanted || (job->call && abx_call_is_cancelled(job->call))) {
+        free(job->sandbox);
+        job->sandbox = abx_strdup(abx_json_str(made, "sandboxID", ""));
+        abx__svc_kill_unwanted(job, abx_error_new(ABX_ERR_CANCELLED, "the call was cancelled"));
+        return;
+    }
     yyjson_mut_val *root;
     yyjson_mut_doc *d = abx_mut_new(&root);
     abx__svc_put_sandbox(d, root, made);
@@ -172,6 +174,7 @@ int abx__svc_fork(abx_e2b_service *s, abx_call *call, abx_error **err)
         return -1;
     abx_mut_int(d, body, "count", 1);
     abx__svc_job *job = abx__svc_job_new(s, call);
+    job->cancel = abx__svc_unwant;
     abx__svc_ask(job, ABX_OP_SANDBOX_FORK, "POST", "/sandboxes/{id}/fork", d, false, on_forked);
     return 0;
 }

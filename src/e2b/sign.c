@@ -1,12 +1,12 @@
 #include "e2b/sign.h"
 
-#include <ctype.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/openssl_tables.h"
 #include "wire/base64.h"
 
@@ -28,14 +28,8 @@ char *abx_e2b_sign(const char *path, const char *operation, const char *user, co
 static void add(abx_buf *out, const char *name, const char *value)
 {
     bool first = !memchr(out->data, '?', out->len);
-    int rc = abx_buf_addf(out, "%c%s=", first ? '?' : '&', name);
-    for (const unsigned char *p = (const unsigned char *)value; *p && rc == 0; p++) {
-        if (isalnum(*p) || strchr("-._~", *p))
-            rc = abx_buf_add_byte(out, *p);
-        else
-            rc = abx_buf_addf(out, "%%%02X", *p);
-    }
-    ABX_CHECK(rc == 0);
+    ABX_AUTO_FREE char *encoded = abx_percent_encode(value, "");
+    ABX_CHECK(abx_buf_addf(out, "%c%s=%s", first ? '?' : '&', name, encoded) == 0);
 }
 
 char *abx_e2b_file_url(const char *base, const char *path, const char *operation, const char *user,

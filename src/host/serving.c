@@ -102,7 +102,12 @@ static int read_info(const char *path, pid_t pid, yyjson_doc **info, abx_error *
     ABX_AUTO_JSON doc = abx_json_parse(text.data, text.len, ABX_ERR_HOME, path, err);
     if (!doc)
         return -1;
-    if (abx_json_int(yyjson_doc_get_root(doc), "pid", 0) == pid)
+    int64_t writer = abx_json_int(yyjson_doc_get_root(doc), "pid", 0);
+    if (writer <= 0) {
+        abx_fail(err, ABX_ERR_HOME, "'%s' does not tell where the server is", path);
+        return abx_hint(err, "stop the server and start it again: the file is written anew");
+    }
+    if (writer == pid)
         *info = ABX_TAKE(doc);
     return 0;
 }

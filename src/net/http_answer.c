@@ -272,8 +272,10 @@ void abx_exchange_reply_with(abx_exchange *x, int status, const char *const *hea
     head_text h;
 
     ABX_CHECK(!x->head_sent);
-    if (!x->body_done && (x->expects_100 || x->content_length > ABX__DRAIN_LIMIT))
-        c->keep = false; /* not worth reading what nobody wants */
+    /* Not worth reading what nobody wants; of chunks nobody knows how many come. */
+    if (!x->body_done &&
+        (x->expects_100 || x->content_length < 0 || x->content_length > ABX__DRAIN_LIMIT))
+        c->keep = false;
     make_head(&h, x, status, headers, count, (int64_t)n);
     struct iovec pieces[2] = {abx__piece(h.text, h.len), abx__piece(body, n)};
     abx__conn_send(c, pieces, x->no_body || n == 0 ? 1 : 2);

@@ -473,6 +473,8 @@ static abx_error *error_of(abx_http_transfer *t, CURLcode code)
     if (code == CURLE_SSL_CONNECT_ERROR &&
         (strstr(text, "wrong version number") || strstr(text, "packet length too long")))
         return no_tls(t);
+    if (code == CURLE_SEND_FAIL_REWIND) /* curl would have sent it again */
+        return abx_error_new(id, "'%s' closed the connection before it answered", t->server);
     if (code == CURLE_TOO_LARGE && !t->head_done) /* a single line, over a limit of curl's */
         return abx_error_new(ABX_ERR_TOO_LARGE, "the head of the answer of '%s' is too long",
                              t->server);

@@ -28,21 +28,6 @@ static bool is_bytes(yyjson_val *v)
            (yyjson_is_str(yyjson_obj_get(v, "text")) || yyjson_is_str(yyjson_obj_get(v, "base64")));
 }
 
-/* Texts become arguments, paths and environment of processes: a NUL byte would cut them silently. */
-static bool has_nul(yyjson_val *v)
-{
-    if (yyjson_is_str(v))
-        return memchr(yyjson_get_str(v), 0, yyjson_get_len(v)) != NULL;
-    size_t i, n;
-    yyjson_val *key, *item;
-    if (yyjson_is_arr(v)) {
-        yyjson_arr_foreach(v, i, n, item) if (has_nul(item)) return true;
-    } else if (yyjson_is_obj(v)) {
-        yyjson_obj_foreach(v, i, n, key, item) if (has_nul(key) || has_nul(item)) return true;
-    }
-    return false;
-}
-
 /* A whole number from 0 on; a document that was built, not read, may hold it as a signed one. */
 static bool is_count(yyjson_val *v)
 {
@@ -105,7 +90,7 @@ static int check_member(const abx_op_row *row, yyjson_val *key, yyjson_val *v, a
                             ? "an"
                             : "a",
                         abx_type_name(field->type));
-    if (field->type != ABX_TYPE_BYTES && has_nul(v))
+    if (field->type != ABX_TYPE_BYTES && abx_json_has_nul(v))
         return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s holds a NUL byte", name,
                         row->method);
     return 0;

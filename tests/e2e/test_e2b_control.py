@@ -104,6 +104,8 @@ def test_metadata_and_environment_are_kept(door, made, shared):
     ({"templateID": "base", "network": {"allowOut": ["example.com"]}}, "allowOut"),
     ({"templateID": "base", "network": {"denyOut": "1.1.1.1"}}, "denyOut"),
     ({"templateID": "base", "network": 3}, "network"),
+    ({"templateID": "base\0x"}, "NUL"), ({"templateID": "base", "metadata": {"a": "b\0c"}}, "NUL"),
+    ({"templateID": "base", "network": {"maskRequestHost": "a\0b"}}, "NUL"),
 ])
 def test_a_wrong_create_is_told(door, body, text):
     assert is_refusal(door("POST", "/v2/sandboxes", body), 400, text)
@@ -386,6 +388,46 @@ def test_other_ports_ask_for_the_traffic_token_where_one_was_given(door, made):
     assert door.is_running(sandbox)
     old = door("POST", "/sandboxes", {"templateID": "base", "network": {"allowPublicTraffic": False}})
     assert is_refusal(old, 400, "allowPublicTraffic")
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "{}", "[]", '{"publicTraffic": "x"}'])
+def test_ports_that_were_closed_stay_so_when_their_notes_are_broken(door, made, shared, text):
+    sandbox = made(network={"allowPublicTraffic": False})
+    door.stop()
+    (shared.home / "e2b" / "boxes" / f"{sandbox['sandboxID']}.json").write_text(text)
+    door.__init__(shared)
+    door("GET", f"/sandboxes/{sandbox['sandboxID']}", status=200)
+    assert door.data(sandbox, "GET", "/", port=8000).status == 403
+
+
+def test_a_list_meanwhile_takes_nothing_of_a_new_sandbox(door, made):
+    """What its creator said is kept, whoever sees the sandbox first."""
+    done = threading.Event()
+
+    def look():
+        while not done.is_set():
+            door("GET", "/v2/sandboxes", status=200)
+    lookers = [threading.Thread(target=look) for _ in range(3)]
+    for t in lookers:
+        t.start()
+    try:
+        boxes = [made(envVars={"A": str(n)}, network={"allowPublicTraffic": False}) for n in range(8)]
+    finally:
+        done.set()
+    for t in lookers:
+        t.join()
+    for box in boxes:
+        assert TOKEN.fullmatch(box["trafficAccessToken"])
+        assert door.data(box, "GET", "/", port=8000).status == 403
+
+
+def test_code_is_run_for_who_has_the_token(door, made):
+    sandbox = made()
+    code = json.dumps({"code": "6*7"}).encode()
+    for headers in ({}, {"X-Access-Token": "0" * 64}):
+        assert door.data(sandbox["sandboxID"], "POST", "/execute", 49999, code, headers).status == 401
+    assert b"end_of_execution" in door.data(sandbox, "POST", "/execute", 49999, code).body
+    assert door.data(sandbox["sandboxID"], "GET", "/contexts", 49999).status == 200  # the SDKs send none here
 
 
 def test_a_sandbox_is_named_by_headers_by_host_and_by_path(door, made):

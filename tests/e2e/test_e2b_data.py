@@ -405,6 +405,14 @@ def test_a_service_gets_the_request_as_it_was_sent(door, service):
     assert door.data(service, "HEAD", "/head", 8080).headers["Content-Length"] == str(len(answer.body) + 1)
 
 
+def test_a_service_sees_no_secret_of_the_door(door, service):
+    secrets = {"X-API-Key": door.key, "Authorization": f"Bearer {door.key}", "X-Other": service["envdAccessToken"]}
+    seen = door.data(service, "GET", "/head", 8080, headers=secrets).body.decode()
+    assert door.key not in seen and service["envdAccessToken"] not in seen
+    seen = door.data(service, "GET", "/head", 8080, headers={"X-API-Key": "mine", "Authorization": "Bearer mine"}).body.decode()
+    assert "X-API-Key: mine" in seen and "Authorization: Bearer mine" in seen
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_goes_to_a_service_whole(door, service, chunked, steady):
     data = random.Random(2).randbytes(30 * MIB)

@@ -151,6 +151,11 @@ def test_files_that_others_could_read_are_refused(served):
     (served.home / "e2b.json").chmod(0o644)
     assert "only its owner can read" in served("e2b", "env", code=2).errors
     (served.home / "e2b.json").chmod(0o600)
+    text = (served.home / "e2b.json").read_text()
+    for broken in ("{}", "[]", '{"pid": "x"}', "nonsense"):
+        (served.home / "e2b.json").write_text(broken)
+        assert "e2b.json" in served("e2b", "env", code=2).errors
+    (served.home / "e2b.json").write_text(text)
     door.stop()
     key = served.home / "e2b" / "key.json"
     key.chmod(0o640)

@@ -18,8 +18,6 @@ BRIDGES = {"python-new": "bridge.py", "js-new": "bridge.mjs"}
 LOADED = {client: door_e2b.load(client.split("-")[0]) for client in BRIDGES}
 CASES = {client: {case["name"]: case for case in cases} for client, (_, cases, _) in LOADED.items()}
 LANES = 3
-# At times stdin.chain fails with this (E6001), for a reason that is not known yet: such a case is run once more, and says so.
-REPEATED = "data rewind was not possible"
 
 
 def run_case(door, suite, case, local):
@@ -32,13 +30,7 @@ def run_case(door, suite, case, local):
         return local.box
 
     try:
-        try:
-            interpreter.Trial(door, suite, case, shared).run()
-        except interpreter.Failed as e:
-            if REPEATED not in str(e):
-                raise
-            print(f"{case['name']} is run once more: {e}", file=sys.__stderr__)
-            interpreter.Trial(door, suite, case, shared).run()
+        interpreter.Trial(door, suite, case, shared).run()
     except BaseException:
         local.__dict__.pop("box", None)  # what a failed case did to it is not the next one's matter
         raise

@@ -42,6 +42,22 @@ yyjson_mut_doc *e2b_notes_copy(const e2b_box *box, yyjson_mut_val **root)
     return d;
 }
 
+bool e2b_box_is_noted(const e2b_box *box)
+{
+    return abx_json_get(yyjson_doc_get_root(box->notes), "hostId") != NULL;
+}
+
+/* Notes that cannot be read may have closed its ports: they are closed then. */
+yyjson_doc *e2b_box_unread_notes(const e2b_box *box)
+{
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    ABX_AUTO_FREE char *path = path_of(box);
+    if (access(path, F_OK) == 0 || errno != ENOENT)
+        abx_mut_bool(d, root, "publicTraffic", false);
+    return abx_json_freeze(d);
+}
+
 void e2b_box_note(e2b_box *box, yyjson_mut_doc *notes)
 {
     yyjson_mut_val *root = yyjson_mut_doc_get_root(notes);

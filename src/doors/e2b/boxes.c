@@ -62,7 +62,8 @@ void e2b_box_read_notes(e2b_box *box)
     box->token = box->traffic_token = NULL;
     if (abx_json_bool(notes, "secure", true))
         box->token = token_of(box->door, "", box->id);
-    if (!abx_json_bool(notes, "publicTraffic", true))
+    yyjson_val *open = abx_json_get(notes, "publicTraffic");
+    if (open && !yyjson_is_true(open))
         box->traffic_token = token_of(box->door, "sandbox-traffic-", box->id);
     box->env = abx_json_get(notes, "env");
     box->started_ms = abx_json_int(notes, "startedAtMs", box->started_ms);
@@ -75,7 +76,7 @@ e2b_box *e2b_box_add(e2b_door *door, const char *host_id, yyjson_doc *notes)
     box->refs = 1; /* the table's */
     box->id = e2b_id_of(door, host_id);
     box->host_id = abx_strdup(host_id);
-    box->notes = notes ? notes : abx_json_copy(NULL);
+    box->notes = notes ? notes : e2b_box_unread_notes(box);
     e2b_box **at = bucket(door, box->id);
     box->next = *at;
     *at = box;

@@ -264,6 +264,10 @@ static void on_body(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
                        why ? abx_error_text(why) : "the body is no JSON object");
             return;
         }
+        if (abx_json_has_nul(r->body)) {
+            e2b_refuse(x, 400, "validation error: a text of the body holds a NUL");
+            return;
+        }
         if (yyjson_is_null(r->body))
             r->body = NULL;
     }

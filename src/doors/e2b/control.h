@@ -69,6 +69,10 @@ yyjson_val *e2b_box_metadata(const e2b_box *box); /* object, or NULL */
 void e2b_reply_sandbox(e2b_request *r, int status, e2b_box *box);
 
 /* --- what survives a restart (box_file.c) ------------------------------------------------------------------------- */
+/* Has it notes of this door's? */
+bool e2b_box_is_noted(const e2b_box *box);
+/* Of a box that comes without notes: none, unless there is a file that told some. Owned. */
+yyjson_doc *e2b_box_unread_notes(const e2b_box *box);
 /* Put these notes in the place of the old ones and write them to the box's file; a failure is logged. */
 void e2b_box_note(e2b_box *box, yyjson_mut_doc *notes);
 void e2b_box_drop_notes(const e2b_box *box);
@@ -94,6 +98,12 @@ void e2b_list_all(e2b_door *door, e2b_listed_cb cb, void *data);
 void e2b_expiry_arm(e2b_door *door);
 void e2b_expiry_open(e2b_door *door);
 void e2b_expiry_close(e2b_door *door, uv_close_cb cb);
+
+/* Who waits for the one answer about a box (look.c). True: the first one, so that the question is to be asked. cb may be NULL. */
+typedef struct e2b_waiter e2b_waiter;
+bool e2b_wait(e2b_waiter **list, e2b_look_cb cb, void *data);
+/* The answer for all of them; that it is not there is no error to them, but the box's state. */
+void e2b_wait_over(e2b_waiter **list, e2b_box *box, const abx_error *err);
 
 /* Let a paused box go on: cb once, later, as of e2b_box_look. timeout_s 0: what it was made with. cold: without what ran in
  * it. resume.c */

@@ -158,13 +158,14 @@ static void on_created(void *data, yyjson_val *result, const abx_error *err)
         e2b_reply_refuse(r, 500, "the provider told no id");
         return;
     }
-    e2b_box *box = e2b_door_box_of(r->door, id);
-    if (!box) { /* else an idempotency key was used again */
+    e2b_box *box = e2b_door_box_of(r->door, id); /* a list may have met it meanwhile */
+    if (!box)
+        box = e2b_box_add(r->door, id, NULL);
+    if (!e2b_box_is_noted(box)) { /* else an idempotency key was used again */
         yyjson_mut_val *notes = yyjson_mut_doc_get_root(k->notes);
         abx_mut_int(k->notes, notes, "startedAtMs", abx_now_wall_ms());
         if (!abx_json_get(result, "metadata")) /* the provider keeps none */
             abx_mut_val(k->notes, notes, "metadata", abx_json_get(r->body, "metadata"));
-        box = e2b_box_add(r->door, id, NULL);
         e2b_box_note(box, ABX_TAKE(k->notes));
     }
     e2b_box_see(box, result);

@@ -224,17 +224,10 @@ static void on_home(void *data, yyjson_val *file, const abx_error *err)
 /* The user that a request names and the server will ask about, or whose home it will need; NULL: none. Owned. */
 static char *user_of(abx_exchange *x)
 {
-    const char *auth = abx_exchange_header(x, "Authorization");
-    if (auth && strncasecmp(auth, "Basic ", 6) == 0) {
-        size_t n = 0;
-        uint8_t *text = abx_base64_bytes(auth + 6, strlen(auth + 6), ABX_BASE64_STANDARD, &n);
-        char *colon = text ? memchr(text, ':', n) : NULL;
-        if (colon && colon != (char *)text) {
-            *colon = 0;
-            return (char *)text;
-        }
-        free(text);
-    }
+    char *basic = abx_e2b_basic_user(x);
+    if (basic && *basic)
+        return basic;
+    free(basic);
     if (strcmp(abx_exchange_path(x), "/files") != 0)
         return strcmp(abx_exchange_path(x), "/files/compose") == 0 ? abx_strdup("") : NULL;
     char *user = abx_exchange_query_get(x, "username");

@@ -139,7 +139,7 @@ int e2b_file_status(const abx_error *err)
 {
     switch (err->id) {
     case ABX_ERR_FILE_NOT_FOUND: return 404;
-    case ABX_ERR_USAGE: return strstr(err->message, "user") ? 401 : 400;
+    case ABX_ERR_USAGE: return strstr(err->message, "user '") ? 401 : 400;
     case ABX_ERR_FILE: return strstr(err->message, "is a directory") ? 400 : 500;
     case ABX_ERR_NO_SPACE: return 507;
     case ABX_ERR_RATE_LIMIT:

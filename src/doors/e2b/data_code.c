@@ -44,7 +44,10 @@ static void send_output(execution *x, size_t stream, const uint8_t *bytes, size_
     abx_format_rfc3339(abx_now_wall_ms(), now);
     abx_mut_str(d, root, "type", stream == 0 ? "stdout" : "stderr");
     ABX_AUTO_BUF text = ABX_BUF((size_t)64 * 1024 * 1024);
-    for (size_t at = 0; at < n;) { /* what is no UTF-8 is replaced */
+    bool whole = abx_utf8_valid(bytes, n);
+    if (whole)
+        abx_mut_strn(d, root, "text", (const char *)bytes, n);
+    for (size_t at = 0; !whole && at < n;) { /* what is no UTF-8 is replaced */
         size_t len = 1;
         while (len < 4 && at + len < n && (bytes[at + len] & 0xc0) == 0x80)
             len++;
@@ -55,7 +58,8 @@ static void send_output(execution *x, size_t stream, const uint8_t *bytes, size_
             return;
         at += valid ? len : 1;
     }
-    abx_mut_strn(d, root, "text", abx_buf_cstr(&text), text.len);
+    if (!whole)
+        abx_mut_strn(d, root, "text", abx_buf_cstr(&text), text.len);
     abx_mut_str(d, root, "timestamp", now);
     send_tree(x, root);
 }
@@ -155,10 +159,21 @@ static void refuse(e2b_data *d, abx_e2b_call *c, const char *context, const abx_
         e2b_refuse_call(d, c, err);
 }
 
+/* The line that every stream ends with. */
+static void send_last(execution *x)
+{
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "type", "end_of_execution");
+    send_tree(x, root);
+}
+
 static void on_looked(void *data, e2b_box *box, const abx_error *err)
 {
     (void)err;
     execution *x = data;
+    if (x->c && box->state == E2B_RUNNING)
+        send_last(x);
     if (x->c) {
         abx_e2b_call_handle(x->c, NULL, NULL);
         if (box->state != E2B_RUNNING)
@@ -190,14 +205,11 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
         send_error(x, "UnexpectedEndOfExecution", text, "");
     }
     send_tails(x);
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "type", "end_of_execution");
     if (e2b_is_gone(err) && !x->data->closing) {
         e2b_box_look(x->data->box, on_looked, x);
         return;
     }
-    send_tree(x, root);
+    send_last(x);
     abx_e2b_call_handle(x->c, NULL, NULL);
     abx_e2b_end(x->c);
     execution_free(x);

@@ -286,6 +286,10 @@ void e2b_rpc_compose(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
         abx_e2b_refuse(c, 400, "destination is required");
         return;
     }
+    if (abx_json_has_nul(q)) {
+        abx_e2b_refuse(c, 400, "a path holds a NUL");
+        return;
+    }
     compose *m = ABX_NEW(compose);
     m->task = e2b_task_new(d, c, q);
     m->request = abx_json_copy(q);

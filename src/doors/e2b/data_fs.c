@@ -11,7 +11,7 @@ static int put_path(abx_e2b_call *c, yyjson_val *q, const char *key, const char 
 {
     yyjson_val *v = abx_json_get(q, key);
     const char *path = yyjson_get_str(v);
-    if (path && strlen(path) != yyjson_get_len(v)) {
+    if (abx_json_has_nul(v)) {
         abx_e2b_fail(c, ABX_E2B_CODE_INTERNAL, "%s: invalid argument", key);
         return -1;
     }

@@ -64,7 +64,7 @@ static void on_stat(void *arg, yyjson_val *file, const abx_error *err)
 {
     download *f = arg;
     const char *type = abx_json_str(file, "type", "");
-    if (e2b_is_gone(err)) {
+    if (e2b_is_gone(err) && !f->data->closing) {
         e2b_box_look(f->data->box, on_looked, f);
         return;
     }

@@ -15,6 +15,7 @@
 #define ABX_DOORS_E2B_DATA_INNER_H
 
 #include "base/buf.h"
+#include "base/id.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
@@ -259,11 +260,11 @@ typedef struct e2b_lines {
 } e2b_lines;
 void e2b_lines_add(e2b_lines *l, const char *name, const char *value);
 void e2b_lines_clear(e2b_lines *l);
-/* Does this header belong to one connection, or to this door? */
-bool e2b_port_is_ours(const char *name);
+/* May a service see this header? Not what belongs to one connection or to this door, nor the door's key, nor the sandbox's token. */
+bool e2b_port_passes(const e2b_box *box, const char *name, const char *value);
 
 /* data_port_head.c: heads as text. The request line and the headers that the service gets; NULL: too long. Owned. */
-char *e2b_port_head(const abx_exchange *x, const char *host, size_t *len);
+char *e2b_port_head(const e2b_box *box, const abx_exchange *x, const char *host, size_t *len);
 /* The answer of a service, byte by byte. */
 typedef struct e2b_answer_handlers {
     /* The final head (also 101). lines: "Name: value" without those that frame the message; length -1: chunked or until the end. */

@@ -251,7 +251,7 @@ void e2b_port_handle(e2b_data *d, int port, abx_exchange *x)
         .on_event = on_event, .on_chunk = on_chunk, .on_writable = on_writable, .on_end = on_end};
     size_t len = 0;
     ABX_AUTO_FREE char *host = mask_of(d->box, port);
-    ABX_AUTO_FREE char *head = e2b_port_head(x, host, &len);
+    ABX_AUTO_FREE char *head = e2b_port_head(d->box, x, host, &len);
     if (!head) {
         e2b_refuse(x, 431, "the head of the request is too long");
         return;

@@ -46,7 +46,7 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-bool e2b_port_is_ours(const char *name)
+static bool is_ours(const char *name)
 {
     static const char *const names[] = {"Connection",
                                         "Keep-Alive",
@@ -65,7 +65,15 @@ bool e2b_port_is_ours(const char *name)
     return is_one_of(name, names);
 }
 
-char *e2b_port_head(const abx_exchange *x, const char *host, size_t *len)
+/* A service may have keys of its own under the same names: what opens the door or the sandbox is told by its value. */
+bool e2b_port_passes(const e2b_box *box, const char *name, const char *value)
+{
+    const char *word = strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : value;
+    return !is_ours(name) && !e2b_key_fits(box->door, word) &&
+           !(box->token && abx_equal_secret(word, strlen(word), box->token, strlen(box->token)));
+}
+
+char *e2b_port_head(const e2b_box *box, const abx_exchange *x, const char *host, size_t *len)
 {
     const abx_http_headers *h = abx_exchange_headers(x);
     const char *upgrade = abx_exchange_header(x, "Upgrade");
@@ -76,7 +84,7 @@ char *e2b_port_head(const abx_exchange *x, const char *host, size_t *len)
         abx_buf_addf(&out, "%s %s HTTP/1.1\r\n", abx_exchange_method(x), abx_exchange_target(x));
     for (size_t i = 0; rc == 0 && i < h->count; i++) {
         const char *name = h->items[i].name, *value = h->items[i].value;
-        if (e2b_port_is_ours(name))
+        if (!e2b_port_passes(box, name, value))
             continue;
         if (host && strcasecmp(name, "Host") == 0)
             value = host;

@@ -85,6 +85,16 @@ static void client_gone(abx_exchange *x, bool complete, void *data)
 }
 
 /* --- the request ---------------------------------------------------------------------------------------------------- */
+/* Does the provider give a header of this name itself? */
+static bool gives(yyjson_val *own, const char *name)
+{
+    yyjson_obj_iter it = yyjson_obj_iter_with(own);
+    for (yyjson_val *k; (k = yyjson_obj_iter_next(&it));)
+        if (strcasecmp(yyjson_get_str(k), name) == 0)
+            return true;
+    return false;
+}
+
 static int send_on(e2b_link *l, const char *base, yyjson_val *own, abx_error **err)
 {
     static const abx_http_handlers on = {on_head, on_body, on_writable, on_end};
@@ -96,8 +106,8 @@ static int send_on(e2b_link *l, const char *base, yyjson_val *own, abx_error **e
     e2b_lines lines = {0};
     const abx_http_headers *given = abx_exchange_headers(l->x);
     for (size_t i = 0; i < given->count; i++)
-        if (strcasecmp(given->items[i].name, "Host") != 0 &&
-            !e2b_port_is_ours(given->items[i].name))
+        if (strcasecmp(given->items[i].name, "Host") != 0 && !gives(own, given->items[i].name) &&
+            e2b_port_passes(l->data->box, given->items[i].name, given->items[i].value))
             e2b_lines_add(&lines, given->items[i].name, given->items[i].value);
     yyjson_obj_iter it = yyjson_obj_iter_with(own);
     for (yyjson_val *k; (k = yyjson_obj_iter_next(&it));)

@@ -78,28 +78,10 @@ bool e2b_start_again(e2b_proc *p, const abx_error *err)
     return true;
 }
 
-static bool holds_nul(yyjson_val *v)
-{
-    return yyjson_is_str(v) && strlen(yyjson_get_str(v)) != yyjson_get_len(v);
-}
-
-/* A NUL would cut a word off. */
-static bool words_are_whole(yyjson_val *config)
-{
-    bool whole = !holds_nul(abx_json_get(config, "cmd")) && !holds_nul(abx_json_get(config, "cwd"));
-    yyjson_arr_iter words = yyjson_arr_iter_with(abx_json_get(config, "args"));
-    for (yyjson_val *v; (v = yyjson_arr_iter_next(&words));)
-        whole = whole && !holds_nul(v);
-    yyjson_obj_iter pairs = yyjson_obj_iter_with(abx_json_get(config, "envs"));
-    for (yyjson_val *k; (k = yyjson_obj_iter_next(&pairs));)
-        whole = whole && !holds_nul(k) && !holds_nul(yyjson_obj_iter_get_val(k));
-    return whole;
-}
-
 void e2b_rpc_start(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
 {
     yyjson_val *config = abx_json_get(q, "process"), *in = abx_json_get(q, "stdin");
-    if (!words_are_whole(config)) {
+    if (abx_json_has_nul(config)) { /* it would cut a word off */
         abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT,
                      "error starting process: a word of it holds a NUL");
         return;

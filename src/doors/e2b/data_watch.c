@@ -160,6 +160,8 @@ int e2b_watch_open(e2b_data *d, const abx_e2b_call *c, yyjson_val *q, const e2b_
                    void *data, e2b_watch **out, abx_error **err)
 {
     const char *path = abx_json_str(q, "path", "");
+    if (abx_json_has_nul(abx_json_get(q, "path")))
+        return abx_fail(err, ABX_ERR_USAGE, "path: invalid argument");
     e2b_watch *w = ABX_NEW(e2b_watch);
     w->data = d;
     w->refs = 1;

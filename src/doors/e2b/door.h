@@ -128,6 +128,9 @@ void e2b_ask(e2b_door *door, abx_op_id op, yyjson_mut_doc *params, e2b_answer_cb
 /* {"sandboxId": host_id} */
 yyjson_mut_doc *e2b_box_params(const e2b_box *box, yyjson_mut_val **root);
 
+/* Is this the door's key? In constant time; NULL: no. keys.c */
+bool e2b_key_fits(const e2b_door *door, const char *key);
+
 /* --- life ------------------------------------------------------------------------------------------------------ */
 /* Something is going on that is no exchange of the HTTP server (a connection that left it): no idle end meanwhile. */
 void e2b_door_hold(e2b_door *door);

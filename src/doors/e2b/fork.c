@@ -25,7 +25,10 @@ static e2b_box *adopt(e2b_request *r, yyjson_val *result)
 {
     const forking *k = r->state;
     yyjson_mut_val *root;
-    e2b_box *box = e2b_box_add(r->door, abx_json_str(result, "id", ""), NULL);
+    const char *id = abx_json_str(result, "id", "");
+    e2b_box *box = e2b_door_box_of(r->door, id); /* a list may have met it meanwhile */
+    if (!box)
+        box = e2b_box_add(r->door, id, NULL);
     yyjson_mut_doc *notes = e2b_notes_copy(r->box, &root);
     static const char *const own[] = {"startedAtMs", "timeoutS", "cold"};
     for (size_t i = 0; i < ABX_COUNT(own); i++)

@@ -10,7 +10,6 @@
  * *err. */
 int e2b_keys_load(e2b_door *door, int ports[2], abx_error **err);
 int e2b_keys_save(const e2b_door *door, abx_error **err);
-bool e2b_key_fits(const e2b_door *door, const char *key); /* in constant time; NULL: no */
 
 /* dispatch.c: each request of the HTTP server; data: the door. */
 void e2b_dispatch(abx_exchange *x, void *data);

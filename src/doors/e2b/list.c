@@ -41,7 +41,10 @@ static char *decode_twice(const char *s, size_t n)
 {
     size_t len = 0;
     ABX_AUTO_FREE char *once = abx_percent_decode(s, n, &len);
-    return once ? abx_percent_decode(once, len, &len) : NULL;
+    char *twice = once ? abx_percent_decode(once, len, &len) : NULL;
+    if (twice && strlen(twice) != len)
+        free(ABX_TAKE(twice));
+    return twice;
 }
 
 /* The query parameter was decoded once: pairs of a form, whose names and values were encoded twice before. */

@@ -2,11 +2,33 @@
 #include "base/mem.h"
 #include "doors/e2b/control.h"
 
-typedef struct e2b_waiter {
-    struct e2b_waiter *next;
+struct e2b_waiter {
+    e2b_waiter *next;
     e2b_look_cb cb;
     void *data;
-} e2b_waiter;
+};
+
+bool e2b_wait(e2b_waiter **list, e2b_look_cb cb, void *data)
+{
+    bool first = *list == NULL;
+    e2b_waiter *w = ABX_NEW(e2b_waiter);
+    *w = (e2b_waiter){NULL, cb, data};
+    while (*list)
+        list = &(*list)->next;
+    *list = w;
+    return first;
+}
+
+void e2b_wait_over(e2b_waiter **list, e2b_box *box, const abx_error *err)
+{
+    const abx_error *unsaid = err && err->id != ABX_ERR_SANDBOX_NOT_FOUND ? err : NULL;
+    for (e2b_waiter *w = ABX_TAKE(*list), *next; w; w = next) {
+        next = w->next;
+        if (w->cb)
+            w->cb(w->data, box, unsaid);
+        free(w);
+    }
+}
 
 static void on_info(void *data, yyjson_val *result, const abx_error *err)
 {
@@ -16,26 +38,14 @@ static void on_info(void *data, yyjson_val *result, const abx_error *err)
         e2b_box_see(box, result);
     else if (err->id == ABX_ERR_SANDBOX_NOT_FOUND)
         e2b_box_forget(box);
-    const abx_error *unsaid = err && err->id != ABX_ERR_SANDBOX_NOT_FOUND ? err : NULL;
-    for (e2b_waiter *w = ABX_TAKE(box->lookers), *next; w; w = next) {
-        next = w->next;
-        if (w->cb)
-            w->cb(w->data, box, unsaid);
-        free(w);
-    }
+    e2b_wait_over(&box->lookers, box, err);
     e2b_box_looked_at(box, false);
     e2b_box_unref(box);
 }
 
 void e2b_box_look(e2b_box *box, e2b_look_cb cb, void *data)
 {
-    bool asked = box->lookers != NULL;
-    e2b_waiter *w = ABX_NEW(e2b_waiter), **last = &box->lookers;
-    *w = (e2b_waiter){NULL, cb, data};
-    while (*last)
-        last = &(*last)->next;
-    *last = w;
-    if (asked)
+    if (!e2b_wait(&box->lookers, cb, data))
         return;
     e2b_box_ref(box);
     yyjson_mut_val *root;

@@ -4,12 +4,6 @@
 #include "base/mem.h"
 #include "doors/e2b/control.h"
 
-typedef struct e2b_waiter {
-    struct e2b_waiter *next;
-    e2b_look_cb cb;
-    void *data;
-} e2b_waiter;
-
 typedef struct resuming {
     e2b_box *box; /* referenced */
     bool cold;
@@ -33,12 +27,7 @@ static void finish(resuming *k)
     } else if (k->err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
         e2b_box_forget(box);
     }
-    const abx_error *unsaid = k->err && k->err->id != ABX_ERR_SANDBOX_NOT_FOUND ? k->err : NULL;
-    for (e2b_waiter *w = ABX_TAKE(box->resumers), *next; w; w = next) {
-        next = w->next;
-        w->cb(w->data, box, unsaid);
-        free(w);
-    }
+    e2b_wait_over(&box->resumers, box, k->err);
     yyjson_doc_free(k->object);
     abx_error_free(k->err);
     free(k);
@@ -119,14 +108,8 @@ static void on_connected(void *data, yyjson_val *result, const abx_error *err)
 
 void e2b_resume(e2b_box *box, int64_t timeout_s, bool cold, e2b_look_cb cb, void *data)
 {
-    bool under_way = box->resumers != NULL;
     yyjson_val *notes = yyjson_doc_get_root(box->notes);
-    e2b_waiter *w = ABX_NEW(e2b_waiter), **last = &box->resumers;
-    *w = (e2b_waiter){NULL, cb, data};
-    while (*last)
-        last = &(*last)->next;
-    *last = w;
-    if (under_way)
+    if (!e2b_wait(&box->resumers, cb, data))
         return;
     resuming *k = ABX_NEW(resuming);
     k->box = box;

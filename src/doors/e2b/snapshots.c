@@ -29,6 +29,10 @@ void e2b_snapshots_load(e2b_door *door)
     ABX_AUTO_ERROR why = NULL;
     if (abx_read_file(path, FILE_MAX, &text, &why) == 0)
         door->snapshots = abx_json_parse(text.data, text.len, ABX_ERR_HOME, path, &why);
+    if (door->snapshots && !yyjson_is_obj(yyjson_doc_get_root(door->snapshots))) {
+        yyjson_doc_free(ABX_TAKE(door->snapshots));
+        abx_fail(&why, ABX_ERR_HOME, "'%s' is no object", path);
+    }
     if (why)
         abx_logf(door->log, ABX_LOG_WARN, "e2b: names of snapshots: %s", abx_error_text(why));
 }

@@ -4,6 +4,7 @@
 #     conformance.h/.c the cases of the conformance suite, compressed
 #     seccomp_table.h  the sandbox's system call filter, made by src/local/gen
 #     kernels.h        the kernels of src/local/kernels as bytes
+#     js_compiled.h    the JavaScript of src/jshost/js as bytecode
 set(ABX_GENERATED ${CMAKE_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${ABX_GENERATED})
 
@@ -41,4 +42,24 @@ if(_gen)
         DEPENDS abx_seccomp_gen)
     add_custom_target(abx_seccomp_table DEPENDS ${ABX_GENERATED}/seccomp_table.h)
     add_dependencies(abx_generated abx_seccomp_table)
+endif()
+
+# The runtime's own JavaScript as bytecode of the engine that is linked in.
+file(GLOB _js CONFIGURE_DEPENDS src/jshost/js/*.js)
+if(_js)
+    add_executable(abx_js_compile src/jshost/gen/compile.c)
+    target_compile_options(abx_js_compile PRIVATE ${ABX_C_WARNINGS})
+    target_compile_definitions(abx_js_compile PRIVATE _GNU_SOURCE)
+    target_include_directories(abx_js_compile SYSTEM PRIVATE ${ABX_DEPS}/include)
+    target_link_libraries(abx_js_compile PRIVATE ${ABX_DEPS}/lib/libquickjs.a m Threads::Threads)
+    set(_args "")
+    foreach(_file IN LISTS _js)
+        get_filename_component(_name ${_file} NAME_WE)
+        list(APPEND _args ${_name} ${_file})
+    endforeach()
+    add_custom_command(OUTPUT ${ABX_GENERATED}/js_compiled.h
+        COMMAND abx_js_compile ${ABX_GENERATED}/js_compiled.h ${_args}
+        DEPENDS abx_js_compile ${_js} VERBATIM)
+    add_custom_target(abx_js_compiled DEPENDS ${ABX_GENERATED}/js_compiled.h)
+    add_dependencies(abx_generated abx_js_compiled)
 endif()

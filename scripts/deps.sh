@@ -20,7 +20,7 @@ say() {
 }
 
 # The packages whose sources are kept; the rest of the lock file is Rust that nobody compiles.
-packages=(curl-sys libnghttp2-sys libuv-sys2 libz-sys wslay-sys yyjson-sys)
+packages=(curl-sys libnghttp2-sys libuv-sys2 libz-sys rquickjs-sys wslay-sys yyjson-sys)
 
 digest_of() {
     cat "$@" | sha256sum | cut -d' ' -f1
@@ -122,7 +122,7 @@ build() {
     command -v ninja >/dev/null || die "no ninja (Debian: apt-get install ninja-build)"
     command -v cmake >/dev/null || die "no cmake (Debian: apt-get install cmake)"
     rm -rf "$out/obj" "$stage"
-    say "compiling zlib, libuv, llhttp, wslay, yyjson"
+    say "compiling zlib, libuv, llhttp, QuickJS, wslay, yyjson"
     cmake_build "$root/deps" "$out/obj/small" -DABX_SRC="$src"
     say "compiling curl"
     mapfile -t options < <(curl_options)

@@ -352,7 +352,7 @@ static int spawn(abx_epp_session *s, const abx_epp_session_options *o, abx_error
                                    .envp = o->envp,
                                    .cwd = o->cwd,
                                    .stdio = {in[0], out[1], say[1]},
-                                   .fd3 = -1,
+                                   .fd3 = o->extra_fd > 0 ? o->extra_fd : -1,
                                    .apart = &apart,
                                    .on_exit = epp_on_exit,
                                    .data = s};

@@ -34,6 +34,7 @@ struct abx_epp_plugin {
     void *data;
     bool want_raw, want_flow, raw, flow;
     bool greeted;
+    uint64_t hello_id;
     abx_epp_reader reader;
     abx_epp_request *requests;
     abx_buf out;
@@ -238,32 +239,45 @@ void abx_epp_fail(abx_epp_request *r, const abx_error *err)
 
 /* --- what the host sends -------------------------------------------------------------------------------- */
 
-static void on_initialize(abx_epp_plugin *p, uint64_t id, yyjson_val *params)
+void abx_epp_greeted(abx_epp_plugin *p, yyjson_mut_doc *features, const abx_error *err)
 {
     yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *d = abx_epp_message(id, NULL, &root);
-    if (strcmp(abx_json_str(params, "protocol", ""), ABX_EPP_PROTOCOL) != 0) {
-        yyjson_mut_doc_free(d);
-        answer_error(p, id, ABX_EPP_INVALID_PARAMS, "this program speaks " ABX_EPP_PROTOCOL);
-        return;
-    }
-    yyjson_mut_val *features = yyjson_mut_arr(d);
-    abx_error *why = NULL;
-    if (p->handlers->initialize(params, d, features, p->data, &why) < 0) {
-        abx_epp_error_put(d, root, why);
-        abx_error_free(why);
+    yyjson_mut_doc *d = abx_epp_message(p->hello_id, NULL, &root);
+    if (!features) {
+        abx_epp_error_put(d, root, err);
         send_message(p, d);
         return;
     }
     p->greeted = true;
-    p->raw = p->reader.raw_agreed = p->want_raw && abx_json_bool(params, "raw", false);
-    p->flow = p->want_flow && abx_json_bool(params, "flow", false);
     yyjson_mut_val *result = abx_mut_obj(d, root, "result");
     abx_mut_str(d, result, "protocol", ABX_EPP_PROTOCOL);
-    abx_mut_put(d, result, "features", features);
+    abx_mut_put(d, result, "features",
+                yyjson_mut_val_mut_copy(d, yyjson_mut_doc_get_root(features)));
+    yyjson_mut_doc_free(features);
     abx_mut_bool(d, result, "raw", p->raw);
     abx_mut_bool(d, result, "flow", p->flow);
     send_message(p, d);
+}
+
+static void on_initialize(abx_epp_plugin *p, uint64_t id, yyjson_val *params)
+{
+    if (strcmp(abx_json_str(params, "protocol", ""), ABX_EPP_PROTOCOL) != 0) {
+        answer_error(p, id, ABX_EPP_INVALID_PARAMS, "this program speaks " ABX_EPP_PROTOCOL);
+        return;
+    }
+    p->hello_id = id;
+    p->raw = p->reader.raw_agreed = p->want_raw && abx_json_bool(params, "raw", false);
+    p->flow = p->want_flow && abx_json_bool(params, "flow", false);
+    yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *features = yyjson_mut_arr(d);
+    yyjson_mut_doc_set_root(d, features);
+    ABX_AUTO_ERROR why = NULL;
+    int rc = p->handlers->initialize(params, d, features, p->data, &why);
+    if (rc == 0)
+        abx_epp_greeted(p, ABX_TAKE(d), NULL);
+    else if (rc < 0)
+        abx_epp_greeted(p, NULL, why);
+    yyjson_mut_doc_free(d);
 }
 
 static void take_input(abx_epp_plugin *p, abx_epp_request *r, uint64_t id, const uint8_t *bytes,

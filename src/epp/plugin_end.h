@@ -21,7 +21,8 @@ typedef struct abx_epp_request abx_epp_request;
 typedef struct abx_epp_plugin_handlers {
     /* Bytes for the host, valid during the call; in order, all of them. */
     void (*write)(const void *bytes, size_t n, void *data);
-    /* initialize: fill `features` (an array of names in document d), or return -1 and *err to refuse. */
+    /* initialize: fill `features` (an array of names in document d), or return -1 and *err to refuse; or 1: abx_epp_greeted
+     * answers it later. params are valid during the call. */
     int (*initialize)(yyjson_val *params, yyjson_mut_doc *d, yyjson_mut_val *features, void *data,
                       abx_error **err);
     /* A call. It is answered by abx_epp_end or abx_epp_fail, at once or later. params: borrowed until then. */
@@ -43,6 +44,9 @@ abx_epp_plugin *abx_epp_plugin_new(const abx_epp_plugin_handlers *handlers, void
 void abx_epp_plugin_free(abx_epp_plugin *p); /* not from a handler */
 /* Bytes from the host. 0, or -1 and *err: the host broke the protocol, the session is over. */
 int abx_epp_plugin_feed(abx_epp_plugin *p, const void *bytes, size_t n, abx_error **err);
+
+/* Answer initialize, once. features: an array of names or an object name → state, taken over; NULL: err says why not. */
+void abx_epp_greeted(abx_epp_plugin *p, yyjson_mut_doc *features, const abx_error *err);
 
 const abx_op_row *abx_epp_request_op(const abx_epp_request *r);
 uint64_t abx_epp_request_id(const abx_epp_request *r); /* also its stream */

@@ -10,6 +10,8 @@
 #include "base/beneath.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/text.h"
+#include "host/store_tree.h"
 
 const char *abx_trust_name(abx_trust trust)
 {
@@ -40,7 +42,13 @@ void abx_plugin_free(abx_plugin *p)
     abx_close_fd(&p->folder_fd);
     abx_close_fd(&p->program_fd);
     free(p->entry_text);
+    abx_tree_kept_free(p->modules, p->module_count);
     free(p);
+}
+
+bool abx_plugin_is_module(const char *path)
+{
+    return abx_has_suffix(path, ".mjs") || abx_has_suffix(path, ".js");
 }
 
 /* Open what lies below the folder, by whatever links inside of it: a descriptor, or -1 with errno. */
@@ -185,6 +193,33 @@ void abx_plugin_find_program(const abx_manifest *m, int folder_fd, const char *f
         *program_fd = abx_take_fd(&fd);
 }
 
+/* The texts of a NODE plugin, read once. */
+static int read_modules(abx_plugin *p, abx_error **err)
+{
+    char hex[65];
+    ABX_AUTO_FD fd = open_below(p->folder_fd, p->manifest->entry);
+    abx_tree_walk walk = {.keep = abx_plugin_is_module};
+    abx_tree_held held = {.fd = fd};
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > (off_t)ABX_KEPT_MAX)
+        return abx_fail(err, ABX_ERR_PROVIDER_START, "cannot read '%s'", p->manifest->entry);
+    p->entry_text = abx_alloc((size_t)st.st_size + 2);
+    ssize_t n = abx_read_full(fd, p->entry_text, (size_t)st.st_size + 1);
+    if (n < 0)
+        return abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot read '%s'",
+                              p->manifest->entry);
+    p->entry_len = (size_t)n;
+    p->entry_text[n] = 0;
+    held.text = p->entry_text;
+    held.len = p->entry_len;
+    walk.held = &held;
+    walk.held_count = 1;
+    int rc = abx_tree_digest(p->folder_fd, &walk, hex, err);
+    p->modules = walk.kept;
+    p->module_count = walk.kept_count;
+    return rc;
+}
+
 int abx_plugin_open_folder(const char *folder, abx_plugin **out, abx_error **err)
 {
     ABX_AUTO(abx_plugin, abx_plugin_free) p = ABX_NEW(abx_plugin);
@@ -200,6 +235,8 @@ int abx_plugin_open_folder(const char *folder, abx_plugin **out, abx_error **err
     if (p->manifest)
         abx_plugin_find_program(p->manifest, p->folder_fd, folder, &p->program_fd, &problems);
     if (abx_problems_to_error(&problems, err) < 0)
+        return -1;
+    if (p->manifest && p->manifest->kind == ABX_KIND_NODE && read_modules(p, err) < 0)
         return -1;
     *out = ABX_TAKE(p);
     return 0;

@@ -24,6 +24,9 @@ typedef struct abx_plugin {
                      * PATH (or is an absolute path) */
     char *entry_text; /* NODE: the entry as it was read; or NULL */
     size_t entry_len;
+    struct abx_tree_kept *
+        modules; /* NODE: its files that a module may import, besides the entry, as they were read */
+    size_t module_count;
     bool consent[ABX_CORE_COUNT]; /* which common keys it may see */
     abx_trust trust;
 } abx_plugin;
@@ -45,6 +48,8 @@ void abx_plugin_find_program(const abx_manifest *manifest, int folder_fd, const 
 /* Names of what is secret among its options and the common keys that it may see ("token", "apiKey"), NULL at the end.
  * The array is the caller's (free), the names are borrowed from the manifest. */
 const char **abx_plugin_secret_keys(const abx_plugin *plugin);
+/* Whether a file of a plugin is one that a module may import, by its name. */
+bool abx_plugin_is_module(const char *path);
 const char *abx_trust_name(abx_trust trust); /* "catalog", "local", "link", "folder" */
 
 #endif

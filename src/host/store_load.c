@@ -158,9 +158,19 @@ static int check_digest(look *l, const abx_store_task *task, abx_error **err)
     abx_tree_held held[] = {{.fd = l->manifest_fd, .text = l->text, .len = l->len},
                             {.fd = p->program_fd},
                             {.fd = l->entry_fd, .text = p->entry_text, .len = p->entry_len}};
-    abx_tree_walk walk = {.task = task, .owned = true, .held = held, .held_count = ABX_COUNT(held)};
+    bool link = p->trust == ABX_TRUST_LINK, node = p->entry_text != NULL;
+    abx_tree_walk walk = {.task = task,
+                          .owned = !link,
+                          .held = held,
+                          .held_count = ABX_COUNT(held),
+                          .keep = node ? abx_plugin_is_module : NULL};
     ABX_AUTO_ERROR why = NULL;
-    if (abx_tree_digest(p->folder_fd, &walk, hex, &why) < 0) {
+    int rc = abx_tree_digest(p->folder_fd, &walk, hex, &why);
+    p->modules = walk.kept;
+    p->module_count = walk.kept_count;
+    if (link) /* nothing to compare: only its modules were wanted */
+        return rc < 0 ? abx_error_take(err, ABX_TAKE(why)) : 0;
+    if (rc < 0) {
         if (why->id != ABX_ERR_FILE && why->id != ABX_ERR_TOO_LARGE)
             return abx_error_take(err, ABX_TAKE(why));
         return changed(l, why->message, err);
@@ -206,7 +216,7 @@ static int load_once(look *l, const char *home, int dir, const char *id, const a
              : abx__store_check_owner(p->folder_fd, p->folder, false, err) < 0)
         return -1;
     read_plugin(l);
-    if (!link && check_digest(l, task, err) < 0)
+    if ((!link || p->entry_text) && check_digest(l, task, err) < 0)
         return -1;
     if (abx_problems_to_error(&l->problems, err) < 0)
         return -1;

@@ -199,6 +199,36 @@ static abx_tree_held *held_file(const walk *w, const struct stat *st)
     return NULL;
 }
 
+void abx_tree_kept_free(abx_tree_kept *kept, size_t count)
+{
+    for (size_t i = 0; kept && i < count; i++) {
+        free(kept[i].path);
+        free(kept[i].text);
+    }
+    free(kept);
+}
+
+/* Read a file once: what is hashed is what is kept. */
+static int keep_file(walk *w, int fd, const struct stat *st, abx_sha *sha, abx_error **err)
+{
+    abx_tree_walk *o = w->o;
+    if (st->st_size < 0 || (uint64_t)st->st_size > ABX_KEPT_MAX - o->kept_bytes)
+        return abx_tree_refuse(w->path, "its modules hold more than 64 MiB", err);
+    size_t size = (size_t)st->st_size;
+    ABX_AUTO_FREE char *text = (char *)abx_alloc(size + 2);
+    ssize_t n = abx_read_full(fd, text, size + 1);
+    if (n < 0)
+        return fail(w, err);
+    if ((size_t)n > size)
+        return abx_tree_refuse(w->path, "it grew while it was read", err);
+    abx_sha_add(sha, text, (size_t)n);
+    o->kept = (abx_tree_kept *)abx_realloc(o->kept, (o->kept_count + 1) * sizeof(*o->kept));
+    o->kept[o->kept_count++] =
+        (abx_tree_kept){.path = abx_strdup(w->path), .len = (size_t)n, .text = ABX_TAKE(text)};
+    o->kept_bytes += (size_t)n;
+    return count_bytes(w, (size_t)n, err);
+}
+
 static int add_file(walk *w, int dir, const char *name, abx_error **err)
 {
     struct stat st;
@@ -215,6 +245,8 @@ static int add_file(walk *w, int dir, const char *name, abx_error **err)
     if (held && held->text) {
         abx_sha_add(&sha, held->text, held->len);
         rc = count_bytes(w, held->len, err);
+    } else if (!held && w->o->keep && w->o->keep(w->path)) {
+        rc = keep_file(w, fd, &st, &sha, err);
     } else {
         rc = hash_bytes(w, held ? held->fd : fd, &sha, err);
     }
@@ -315,6 +347,7 @@ int abx_tree_digest(int dirfd, abx_tree_walk *walk_options, char hex[65], abx_er
 {
     walk w = {.o = walk_options, .piece = (uint8_t *)abx_alloc(PIECE)};
     w.o->entries = w.o->bytes = 0;
+    w.o->kept_count = w.o->kept_bytes = 0;
     for (size_t i = 0; i < w.o->held_count; i++)
         w.o->held[i].met = false;
     abx_sha_init(&w.sha);

@@ -41,14 +41,25 @@ typedef struct abx_tree_held {
     bool met; /* set by the walk: the digest covers it */
 } abx_tree_held;
 
+/* A file whose bytes are kept: they are those that were hashed. */
+typedef struct abx_tree_kept {
+    char *path, *text; /* text: with a 0 byte behind it */
+    size_t len;
+} abx_tree_kept;
+#define ABX_KEPT_MAX ((size_t)64 << 20)                     /* most bytes that are kept */
+void abx_tree_kept_free(abx_tree_kept *kept, size_t count); /* NULL allowed */
+
 typedef struct abx_tree_walk {
     const abx_store_task *task; /* or NULL */
     bool strict;                /* refuse links that leave and names that differ only by case */
     bool owned;                 /* refuse what belongs to neither this user nor root */
     abx_tree_held *held;
     size_t held_count;
-    abx_buf *listing;        /* the records are added; NULL: not wanted */
-    uint64_t entries, bytes; /* out */
+    abx_buf *listing;               /* the records are added; NULL: not wanted */
+    bool (*keep)(const char *path); /* which ordinary files to keep; NULL: none */
+    abx_tree_kept *kept;            /* out, owned by the caller also after a failure */
+    size_t kept_count, kept_bytes;  /* out */
+    uint64_t entries, bytes;        /* out */
 } abx_tree_walk;
 
 /* The digest of an open folder. 0, or -1 and *err (FILE with the entry's name; TOO_LARGE; what the tick said). */

@@ -20,8 +20,8 @@ USES = {
     "e2b": "base wire net ops",
     "epp": "base wire net ops",
     "local": "base wire net ops e2b",
-    "jshost": "base wire net epp",
-    "adapters": "base wire net ops host e2b epp local",
+    "jshost": "base wire net ops epp",
+    "adapters": "base wire net ops host e2b epp local jshost",
     "doors": "base wire net ops host",
 }
 # … and what one folder of an area may use besides.
@@ -32,10 +32,11 @@ EXCEPTIONS = [
     ("adapters/registry.c", r"adapters/[a-z]+/[a-z]+\.h", "the one list of all adapters"),
     ("doors/cli/main.c", r"adapters/registry\.h", "the program hands that list to its host"),
     ("doors/cli/main.c", r"doors/e2b/serve\.h", "the program hands that door to its command line"),
+    ("doors/cli/main.c", r"jshost/jshost\.h", "the hidden word by which the process of a JavaScript module is started"),
     ("doors/cli/main.c", r"local/local\.h", "the hidden word by which a parent that holds secrets has a sandbox started"),
 ]
 # Made by the build.
-GENERATED = {"abx_build.h", "conformance.h", "scaffold.h", "kernels.h", "licenses.h", "seccomp_table.h"}
+GENERATED = {"abx_build.h", "conformance.h", "scaffold.h", "kernels.h", "licenses.h", "seccomp_table.h", "js_compiled.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 

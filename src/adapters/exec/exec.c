@@ -1,209 +1,60 @@
-/* Providers of kind exec: a program that speaks EPP/1, one process for an open provider, started with its first call and again
- * after it died. */
 #include "adapters/exec/exec.h"
 
-#include <string.h>
-
-#include "abx_build.h"
+#include "adapters/program.h"
 #include "base/mem.h"
-#include "host/plugin_log.h"
 
-/* Somebody who waits for the program to be ready. */
-typedef struct waiter {
-    struct waiter *next;
-    void (*cb)(void *data, const abx_error *err);
-    void *data;
-} waiter;
-
-typedef struct exec_provider {
-    abx_provider base; /* first */
-    abx_connection connection;
+typedef struct exec_state {
+    const abx_plugin *plugin;
     exec_command command;
-    yyjson_doc *greeting;
-    yyjson_doc *declared; /* features of the manifest */
-    yyjson_doc *features; /* of the program that runs; or NULL */
-    abx_plugin_log *log;
-    abx_epp_session *session; /* starting or ready; NULL: none */
-    waiter *waiters;
-    int closing; /* sessions that are not gone yet, and one while close has not been asked for */
-    void (*close_cb)(void *data);
-    void *close_data;
-} exec_provider;
+    char *folder;
+} exec_state;
 
-static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err)
+static void free_state(void *state)
 {
-    exec_provider *p = ABX_NEW(exec_provider);
-    p->base.adapter = &abx_adapter_exec;
-    p->base.opening = true;
-    p->connection = *connection;
-    if (exec_command_init(&p->command, connection->plugin, err) < 0) {
-        exec_command_clear(&p->command);
-        free(p);
-        return -1;
-    }
-    p->greeting = exec_greeting(connection);
-    p->declared = abx_manifest_features(connection->plugin->manifest);
-    p->base.features = yyjson_doc_get_root(p->declared);
-    p->log = abx_plugin_log_new(connection->home, connection->provider);
-    p->closing = 1;
-    *out = &p->base;
-    return 0;
+    exec_state *s = state;
+    exec_command_clear(&s->command);
+    free(s->folder);
+    free(s);
 }
 
-static void free_provider(exec_provider *p)
+static void *prepare(const abx_connection *connection, abx_error **err)
 {
-    exec_command_clear(&p->command);
-    yyjson_doc_free(p->greeting);
-    yyjson_doc_free(p->declared);
-    yyjson_doc_free(p->features);
-    abx_plugin_log_free(p->log);
-    free(p);
-}
-
-static void on_gone(void *data)
-{
-    exec_provider *p = data;
-    if (--p->closing > 0)
-        return;
-    void (*cb)(void *) = p->close_cb;
-    void *cb_data = p->close_data;
-    free_provider(p);
-    if (cb)
-        cb(cb_data);
-}
-
-static void tell_waiters(exec_provider *p, const abx_error *err)
-{
-    waiter *list = ABX_TAKE(p->waiters);
-    while (list) {
-        waiter *w = list;
-        list = w->next;
-        w->cb(w->data, err);
-        free(w);
-    }
-}
-
-/* The program is not there (any more): the next call starts another one. */
-static void let_go(exec_provider *p)
-{
-    abx_epp_session *s = ABX_TAKE(p->session);
-    p->base.opening = true;
-    p->base.features = yyjson_doc_get_root(p->declared);
-    yyjson_doc_free(ABX_TAKE(p->features));
-    if (s) {
-        p->closing++;
-        abx_epp_session_close(s, on_gone, p);
-    }
-}
-
-static void on_log(abx_log_level level, const char *line, void *data)
-{
-    exec_provider *p = data;
-    abx_plugin_log_write(p->log, level, line);
-    abx_log_level shown = level <= ABX_LOG_WARN ? ABX_LOG_INFO : ABX_LOG_DEBUG;
-    abx_logf(p->connection.log, shown, "%s: %s", p->connection.provider, line);
-}
-
-static void on_unknown(const char *name, void *data)
-{
-    exec_provider *p = data;
-    ABX_AUTO_FREE char *line = abx_format(
-        "its program names a feature that this version of abx does not know: '%.80s'", name);
-    on_log(ABX_LOG_WARN, line, p);
-}
-
-static void on_ready(abx_epp_session *s, yyjson_val *result, const abx_error *err, void *data)
-{
-    exec_provider *p = data;
-    if (err) {
-        ABX_AUTO_ERROR why = abx_error_copy(err);
-        let_go(p);
-        tell_waiters(p, why);
-        return;
-    }
-    yyjson_doc_free(p->features);
-    p->features = exec_features(p->connection.plugin->manifest, result, on_unknown, p);
-    p->base.features = yyjson_doc_get_root(p->features);
-    p->base.flow = abx_epp_session_has_flow(s);
-    p->base.opening = false;
-    tell_waiters(p, NULL);
-}
-
-static void on_fault(abx_epp_session *s, const abx_error *why, void *data)
-{
-    (void)s;
-    (void)why; /* the calls tell it */
-    let_go(data);
-}
-
-static void start_session(exec_provider *p)
-{
-    const abx_connection *c = &p->connection;
+    exec_state *s = ABX_NEW(exec_state);
+    s->plugin = connection->plugin;
     /* the very folder whose digest was checked; a descriptor below 4 would be replaced in the child */
-    int folder_fd = c->plugin->folder_fd;
-    ABX_AUTO_FREE char *folder =
-        folder_fd > 3 ? abx_format("/proc/self/fd/%d", folder_fd) : abx_strdup(c->plugin->folder);
-    abx_epp_session_options options = {
-        .loop = c->loop,
-        .name = c->provider,
-        .path = p->command.path,
-        .argv = p->command.argv,
-        .envp = p->command.envp,
-        .cwd = folder,
-        .program_fd = c->plugin->program_fd,
-        .is_script = p->command.is_script,
-        .greeting = yyjson_doc_get_root(p->greeting),
-        .secrets = c->secrets,
-        .host_version = ABX_VERSION,
-        .call_ms = c->plugin->manifest->call_timeout_ms,
-        .strict = c->strict,
-        .on_ready = on_ready,
-        .on_fault = on_fault,
-        .on_log = on_log,
-        .data = p,
-    };
-    p->session = abx_epp_session_open(&options);
+    int folder_fd = s->plugin->folder_fd;
+    s->folder =
+        folder_fd > 3 ? abx_format("/proc/self/fd/%d", folder_fd) : abx_strdup(s->plugin->folder);
+    if (exec_command_init(&s->command, s->plugin, err) == 0)
+        return s;
+    free_state(s);
+    return NULL;
 }
 
-static void prepare(abx_provider *provider, void (*cb)(void *data, const abx_error *err),
-                    void *data)
+static void fill(void *state, abx_epp_session_options *options)
 {
-    exec_provider *p = (exec_provider *)provider;
-    waiter *w = ABX_NEW(waiter), **at = &p->waiters;
-    *w = (waiter){.cb = cb, .data = data};
-    while (*at)
-        at = &(*at)->next;
-    *at = w;
-    if (!p->session)
-        start_session(p);
+    const exec_state *s = state;
+    options->path = s->command.path;
+    options->argv = s->command.argv;
+    options->envp = s->command.envp;
+    options->cwd = s->folder;
+    options->program_fd = s->plugin->program_fd;
+    options->is_script = s->command.is_script;
 }
 
-static int start(abx_provider *provider, abx_call *call, abx_error **err)
-{
-    exec_provider *p = (exec_provider *)provider;
-    if (p->session && !p->base.opening)
-        return abx_epp_session_start(p->session, call, err);
-    return abx_fail(err, ABX_ERR_PROVIDER_CRASHED, "provider '%s': its program has just ended",
-                    p->connection.provider);
-}
-
-static void close_provider(abx_provider *provider, void (*cb)(void *data), void *data)
-{
-    exec_provider *p = (exec_provider *)provider;
-    p->close_cb = cb;
-    p->close_data = data;
-    let_go(p);
-    abx_error *why =
-        abx_error_new(ABX_ERR_CANCELLED, "provider '%s' was closed", p->connection.provider);
-    tell_waiters(p, why);
-    abx_error_free(why);
-    on_gone(p);
-}
+static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err);
 
 const abx_adapter abx_adapter_exec = {
     .kind = "exec",
     .open = open_provider,
-    .prepare = prepare,
-    .start = start,
-    .close = close_provider,
+    .prepare = abx_program_prepare,
+    .start = abx_program_start,
+    .close = abx_program_close,
 };
+
+static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err)
+{
+    static const abx_program_kind kind = {
+        .adapter = &abx_adapter_exec, .prepare = prepare, .fill = fill, .free = free_state};
+    return abx_program_open(&kind, connection, out, err);
+}

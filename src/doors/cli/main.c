@@ -5,6 +5,7 @@
 #include "adapters/registry.h"
 #include "doors/cli/cli.h"
 #include "doors/e2b/serve.h"
+#include "jshost/jshost.h"
 #include "local/local.h"
 
 /* A umask that takes the owner's own rights away would make files that we cannot open again. */
@@ -20,5 +21,8 @@ int main(int argc, char **argv)
     /* Not a verb: how a parent that holds secrets or threads has the first process of a sandbox made. */
     if (argc == 2 && strcmp(argv[1], "__local-start") == 0)
         return abx_local_starter_main();
+    /* Nor this one: the process of a JavaScript module. */
+    if (argc == 2 && strcmp(argv[1], ABX_JS_HOST_WORD) == 0)
+        return abx_js_host_main();
     return abx_cli_main(argc, argv, abx_adapters, &e2b_server_door);
 }

@@ -1,10 +1,10 @@
 /* What goes into initialize, and what its answer means. */
 #include <string.h>
 
-#include "adapters/exec/exec.h"
+#include "adapters/program.h"
 #include "base/mem.h"
 
-yyjson_doc *exec_greeting(const abx_connection *connection)
+yyjson_doc *abx_program_greeting(const abx_connection *connection)
 {
     const char *keys[ABX_CORE_COUNT] = {
         [ABX_CORE_API_KEY] = connection->api_key,
@@ -75,8 +75,8 @@ static void tell_unknown(yyjson_val *features, void (*unknown)(const char *name,
     }
 }
 
-yyjson_doc *exec_features(const abx_manifest *manifest, yyjson_val *hello,
-                          void (*unknown)(const char *name, void *data), void *data)
+yyjson_doc *abx_program_features(const abx_manifest *manifest, yyjson_val *hello,
+                                 void (*unknown)(const char *name, void *data), void *data)
 {
     yyjson_val *features = yyjson_obj_get(hello, "features");
     yyjson_mut_val *root = NULL;

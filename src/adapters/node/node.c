@@ -1,0 +1,105 @@
+#include "adapters/node/node.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "adapters/program.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "host/store_tree.h"
+#include "jshost/bundle.h"
+#include "jshost/jshost.h"
+#include "local/starter.h"
+
+typedef struct node_state {
+    char **words; /* that start this program, and the hidden word */
+    int bundle_fd;
+} node_state;
+
+static void free_state(void *state)
+{
+    node_state *s = state;
+    abx_words_free(s->words);
+    abx_close_fd(&s->bundle_fd);
+    free(s);
+}
+
+/* What the process is given: its module's files as they were read when their digest was checked. */
+static int write_bundle(int fd, const abx_connection *c, abx_error **err)
+{
+    const abx_plugin *p = c->plugin;
+    yyjson_mut_val *root = NULL;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    ABX_AUTO_BUF out = ABX_BUF(ABX_JS_BUNDLE_MAX);
+    ABX_AUTO_JSON features = abx_manifest_features(p->manifest);
+    abx_mut_str(d, root, "id", c->provider);
+    abx_mut_str(d, root, "entry", p->manifest->entry);
+    abx_mut_val(d, root, "features", yyjson_doc_get_root(features));
+    int rc = abx_js_bundle_begin(&out, root);
+    rc |= abx_js_bundle_add(&out, p->manifest->entry, p->entry_text, p->entry_len);
+    for (size_t i = 0; i < p->module_count; i++)
+        rc |= abx_js_bundle_add(&out, p->modules[i].path, p->modules[i].text, p->modules[i].len);
+    if (rc != 0)
+        return abx_fail(err, ABX_ERR_TOO_LARGE, "the modules of provider '%s' are too large",
+                        c->provider);
+    if (abx_write_full(fd, out.data, out.len) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot hand over the module");
+    return 0;
+}
+
+static char **make_words(const abx_connection *c, abx_error **err)
+{
+    char **words = abx_starter_words(c->self, err);
+    if (!words)
+        return NULL;
+    size_t n = 0;
+    while (words[n])
+        n++;
+    words = (char **)abx_realloc(words, (n + 2) * sizeof(*words));
+    words[n] = abx_strdup(ABX_JS_HOST_WORD);
+    words[n + 1] = NULL;
+    return words;
+}
+
+static void *prepare(const abx_connection *connection, abx_error **err)
+{
+    node_state *s = ABX_NEW(node_state);
+    s->bundle_fd = memfd_create("module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    s->words = make_words(connection, err);
+    if (s->words && s->bundle_fd < 0)
+        abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot hand over the module");
+    if (s->words && s->bundle_fd >= 0 && write_bundle(s->bundle_fd, connection, err) == 0)
+        return s;
+    free_state(s);
+    return NULL;
+}
+
+static void fill(void *state, abx_epp_session_options *options)
+{
+    static char *const nothing[] = {NULL};
+    const node_state *s = state;
+    options->path = s->words[0];
+    options->argv = s->words;
+    options->envp = nothing;
+    options->cwd = "/";
+    options->extra_fd = s->bundle_fd;
+}
+
+static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err);
+
+const abx_adapter abx_adapter_node = {
+    .kind = "node",
+    .open = open_provider,
+    .prepare = abx_program_prepare,
+    .start = abx_program_start,
+    .close = abx_program_close,
+};
+
+static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err)
+{
+    static const abx_program_kind kind = {
+        .adapter = &abx_adapter_node, .prepare = prepare, .fill = fill, .free = free_state};
+    return abx_program_open(&kind, connection, out, err);
+}

@@ -1,0 +1,16 @@
+/* The lock of a module's process: what it can no longer do once the module's first line runs, whatever code runs in it. It may talk to
+ * the network by IP and look names up; it may not open other files, write, start programs, trace or signal others. Needs no rights.
+ * With a sanitizer compiled in nothing is locked: those need what is refused here. */
+#ifndef ABX_JSHOST_LOCK_H
+#define ABX_JSHOST_LOCK_H
+
+#include "base/error.h"
+
+/* Limits of the process, and what must be read before: nothing later. 0, or -1 and *err. */
+int abx_js_lock(abx_error **err);
+
+/* What abx_js_lock consists of. */
+int abx__js_lock_files(abx_error **err); /* Landlock, where the kernel has it */
+int abx__js_lock_calls(abx_error **err); /* seccomp */
+
+#endif

@@ -1,0 +1,402 @@
+/* What the runtime's own JavaScript (js/) is given by C. It checks what the module gave; here only types are looked at. */
+#include <string.h>
+#include <sys/random.h>
+
+#include "abx_build.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "jshost/session.h"
+#include "jshost/utf8.h"
+#include "ops/ops.h"
+
+static js_session *session_of(JSContext *ctx)
+{
+    return (js_session *)abx_js_of(ctx);
+}
+
+static js_call *call_of(JSContext *ctx, JSValueConst id)
+{
+    int64_t n = 0;
+    if (JS_ToInt64(ctx, &n, id) < 0)
+        return NULL;
+    return js_session_find(session_of(ctx), (uint64_t)n);
+}
+
+/* --- calls --------------------------------------------------------------------------------------------- */
+
+/* event(id, type, members) */
+static JSValue native_event(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_call *c = call_of(ctx, argv[0]);
+    ABX_AUTO_FREE char *type = abx_js_text(ctx, argv[1]);
+    (void)self;
+    (void)argc;
+    if (!type)
+        return JS_EXCEPTION;
+    yyjson_doc *d = abx_js_to_json(ctx, argv[2]);
+    if (!d)
+        return JS_EXCEPTION;
+    if (c && !c->ended)
+        abx_epp_event_send(c->request, type, yyjson_doc_mut_copy(d, NULL));
+    yyjson_doc_free(d);
+    return JS_UNDEFINED;
+}
+
+static int channel_number(const char *name)
+{
+    for (int i = 0; i < ABX_CH_COUNT; i++)
+        if (strcmp(abx_channel_name((abx_channel)i), name) == 0)
+            return i;
+    return -1;
+}
+
+static JSValue send_bytes(JSContext *ctx, js_call *c, int channel, const void *bytes, size_t n)
+{
+    if (c->waiting.len > 0 && c->channel != (abx_channel)channel)
+        return JS_ThrowTypeError(ctx, "wait for the first channel before you write to another one");
+    c->channel = (abx_channel)channel;
+    if (abx_buf_add(&c->waiting, bytes, n) < 0)
+        return JS_ThrowRangeError(ctx, "over 64 MiB wait: await what write() returns");
+    js_call_push(session_of(ctx), c);
+    return JS_NewBool(ctx, c->waiting.len == 0);
+}
+
+/* write(id, channel, text or bytes): true: go on; false: wait for resume */
+static JSValue native_write(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_call *c = call_of(ctx, argv[0]);
+    ABX_AUTO_FREE char *name = abx_js_text(ctx, argv[1]);
+    const uint8_t *bytes;
+    size_t n;
+    (void)self;
+    (void)argc;
+    int channel = name ? channel_number(name) : -1;
+    if (!name)
+        return JS_EXCEPTION;
+    if (channel < 0)
+        return JS_ThrowTypeError(ctx, "there is no channel '%.40s'", name);
+    if (!c || c->ended)
+        return JS_TRUE;
+    if (JS_IsString(argv[2])) {
+        const char *text = JS_ToCStringLen(ctx, &n, argv[2]);
+        if (!text)
+            return JS_EXCEPTION;
+        ABX_AUTO_BUF copy = ABX_BUF(SIZE_MAX / 2);
+        int rc = abx_buf_add(&copy, text, n);
+        JS_FreeCString(ctx, text);
+        if (rc < 0)
+            return JS_ThrowOutOfMemory(ctx);
+        abx_utf8_repair((char *)copy.data, copy.len);
+        JSValue v = send_bytes(ctx, c, channel, copy.data, copy.len);
+        return v;
+    }
+    if (abx_js_bytes(ctx, argv[2], &bytes, &n) < 0)
+        return JS_EXCEPTION;
+    return send_bytes(ctx, c, channel, bytes, n);
+}
+
+static char *member(JSContext *ctx, JSValueConst o, const char *key)
+{
+    JSValue v = JS_GetPropertyStr(ctx, o, key);
+    char *text = JS_IsString(v) ? abx_js_text(ctx, v) : NULL;
+    JS_FreeValue(ctx, v);
+    return text;
+}
+
+/* {code, message, hint, retryable} as an error. Owned. */
+static abx_error *error_of(JSContext *ctx, JSValueConst o)
+{
+    ABX_AUTO_FREE char *code = member(ctx, o, "code");
+    ABX_AUTO_FREE char *message = member(ctx, o, "message");
+    abx_err_id id = ABX_ERR_PROVIDER_MODULE;
+    if (code && !abx_err_find(code, &id))
+        id = ABX_ERR_PROVIDER_MODULE;
+    abx_error *e = abx_error_new(id, "%s", message && *message ? message : "it names no cause");
+    e->hint = member(ctx, o, "hint");
+    JSValue retry = JS_GetPropertyStr(ctx, o, "retryable");
+    if (JS_IsBool(retry))
+        e->retryable = JS_ToBool(ctx, retry) ? ABX_RETRY_YES : ABX_RETRY_NO;
+    JS_FreeValue(ctx, retry);
+    return e;
+}
+
+/* end(id, result) */
+static JSValue native_end(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_call *c = call_of(ctx, argv[0]);
+    (void)self;
+    (void)argc;
+    yyjson_doc *d = abx_js_to_json(ctx, argv[1]);
+    if (!d)
+        return JS_EXCEPTION;
+    if (c && !c->ended) {
+        c->ended = true;
+        c->result = yyjson_doc_mut_copy(d, NULL);
+        js_call_push(session_of(ctx), c);
+    }
+    yyjson_doc_free(d);
+    return JS_UNDEFINED;
+}
+
+/* fail(id, error) */
+static JSValue native_fail(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_call *c = call_of(ctx, argv[0]);
+    (void)self;
+    (void)argc;
+    if (c && !c->error) {
+        c->ended = true;
+        c->error = error_of(ctx, argv[1]);
+        js_call_push(session_of(ctx), c);
+    }
+    return JS_UNDEFINED;
+}
+
+/* taken(id, n) */
+static JSValue native_taken(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_call *c = call_of(ctx, argv[0]);
+    int64_t n = 0;
+    (void)self;
+    (void)argc;
+    if (JS_ToInt64(ctx, &n, argv[1]) < 0)
+        return JS_EXCEPTION;
+    if (c && n > 0)
+        abx_epp_taken(c->request, (size_t)n);
+    return JS_UNDEFINED;
+}
+
+/* --- the session --------------------------------------------------------------------------------------- */
+
+/* greeted(features) */
+static JSValue native_greeted(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_session *s = session_of(ctx);
+    (void)self;
+    (void)argc;
+    if (!s->loading)
+        return JS_UNDEFINED;
+    yyjson_doc *d = abx_js_to_json(ctx, argv[0]);
+    if (!d)
+        return JS_EXCEPTION;
+    s->loading = false;
+    s->greeted = true;
+    abx_epp_greeted(s->epp, yyjson_doc_mut_copy(d, NULL), NULL);
+    yyjson_doc_free(d);
+    return JS_UNDEFINED;
+}
+
+/* refused(error) */
+static JSValue native_refused(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_session *s = session_of(ctx);
+    (void)self;
+    (void)argc;
+    if (!s->loading)
+        return JS_UNDEFINED;
+    s->loading = false;
+    ABX_AUTO_ERROR e = error_of(ctx, argv[0]);
+    abx_epp_greeted(s->epp, NULL, e);
+    return JS_UNDEFINED;
+}
+
+/* log(level, text): line by line */
+static JSValue native_log(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    ABX_AUTO_FREE char *level = abx_js_text(ctx, argv[0]);
+    ABX_AUTO_FREE char *text = level ? abx_js_text(ctx, argv[1]) : NULL;
+    (void)self;
+    (void)argc;
+    if (!text)
+        return JS_EXCEPTION;
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        abx_epp_log(session_of(ctx)->epp, level, line);
+    return JS_UNDEFINED;
+}
+
+/* --- time ---------------------------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *t)
+{
+    js_session *s = t->data;
+    s->timer_armed = false;
+    JS_FreeValue(s->js.ctx, abx_js_call(&s->js, s->tick, 0, NULL));
+}
+
+/* wake(ms): call tick then; negative: never */
+static JSValue native_wake(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    js_session *s = session_of(ctx);
+    double ms = -1;
+    (void)self;
+    (void)argc;
+    if (JS_ToFloat64(ctx, &ms, argv[0]) < 0)
+        return JS_EXCEPTION;
+    s->timer_armed = ms >= 0;
+    if (ms >= 0) {
+        uv_update_time(s->js.loop);
+        uv_timer_start(&s->timer, on_timer, ms > 4e9 ? 4000000000u : (uint64_t)ms, 0);
+    } else {
+        uv_timer_stop(&s->timer);
+    }
+    return JS_UNDEFINED;
+}
+
+static JSValue native_now(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    (void)self;
+    (void)argc;
+    (void)argv;
+    return JS_NewInt64(ctx, (int64_t)abx_now_mono_ms());
+}
+
+/* --- bytes --------------------------------------------------------------------------------------------- */
+
+static JSValue native_encode(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    size_t n;
+    const char *text = JS_ToCStringLen(ctx, &n, argv[0]);
+    (void)self;
+    (void)argc;
+    if (!text)
+        return JS_EXCEPTION;
+    JSValue v = JS_NewUint8ArrayCopy(ctx, (const uint8_t *)text, n);
+    JS_FreeCString(ctx, text);
+    const uint8_t *bytes;
+    if (!JS_IsException(v) && abx_js_bytes(ctx, v, &bytes, &n) == 0)
+        abx_utf8_repair((char *)(uintptr_t)bytes, n); /* ours alone */
+    return v;
+}
+
+/* decode(bytes, state, last): state: an array of five numbers, changed; state[5] = whether something was wrong */
+static JSValue native_decode(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    uint32_t state[5];
+    const uint8_t *bytes;
+    size_t n;
+    (void)self;
+    (void)argc;
+    for (uint32_t i = 0; i < 5; i++) {
+        JSValue v = JS_GetPropertyUint32(ctx, argv[1], i);
+        int rc = JS_ToUint32(ctx, &state[i], v);
+        JS_FreeValue(ctx, v);
+        if (rc < 0)
+            return JS_EXCEPTION;
+    }
+    abx_utf8_decoder d = {.point = state[0],
+                          .needed = (uint8_t)(state[1] & 3),
+                          .seen = (uint8_t)(state[2] & 3),
+                          .lower = (uint8_t)state[3],
+                          .upper = (uint8_t)state[4]};
+    if (abx_js_bytes(ctx, argv[0], &bytes, &n) < 0)
+        return JS_EXCEPTION;
+    uint16_t *units = js_malloc(ctx, (n + 2) * sizeof(*units));
+    if (!units)
+        return JS_EXCEPTION;
+    size_t len = abx_utf8_decode(&d, bytes, n, JS_ToBool(ctx, argv[2]) == 1, units);
+    JSValue text = JS_NewStringUTF16(ctx, units, len);
+    js_free(ctx, units);
+    const uint32_t after[] = {d.point, d.needed, d.seen, d.lower, d.upper, d.wrong};
+    for (uint32_t i = 0; i < ABX_COUNT(after); i++)
+        JS_SetPropertyUint32(ctx, argv[1], i, JS_NewUint32(ctx, after[i]));
+    return text;
+}
+
+/* random(n): n bytes, at most 65,536 */
+static JSValue native_random(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    uint8_t bytes[65536];
+    int32_t n = 0;
+    (void)self;
+    (void)argc;
+    if (JS_ToInt32(ctx, &n, argv[0]) < 0)
+        return JS_EXCEPTION;
+    if (n < 0 || (size_t)n > sizeof(bytes))
+        return JS_ThrowRangeError(ctx, "too many random bytes");
+    for (size_t at = 0; at < (size_t)n;) {
+        ssize_t got = getrandom(bytes + at, (size_t)n - at, 0);
+        ABX_CHECK(got > 0);
+        at += (size_t)got;
+    }
+    return JS_NewUint8ArrayCopy(ctx, bytes, (size_t)n);
+}
+
+/* --- tables -------------------------------------------------------------------------------------------- */
+
+static JSValue errors_table(JSContext *ctx)
+{
+    JSValue list = JS_NewArray(ctx);
+    for (uint32_t i = 0; i < ABX_ERR_COUNT; i++) {
+        const abx_err_row *row = abx_err_row_of((abx_err_id)i);
+        JSValue o = JS_NewObject(ctx);
+        JS_SetPropertyStr(ctx, o, "code", JS_NewString(ctx, row->code));
+        JS_SetPropertyStr(ctx, o, "type", JS_NewString(ctx, row->type));
+        JS_SetPropertyStr(ctx, o, "status", JS_NewInt32(ctx, row->http_status));
+        JS_SetPropertyStr(ctx, o, "retryable", JS_NewBool(ctx, row->retryable == ABX_RETRY_YES));
+        JS_SetPropertyStr(ctx, o, "hint", row->hint ? JS_NewString(ctx, row->hint) : JS_UNDEFINED);
+        JS_SetPropertyUint32(ctx, list, i, o);
+    }
+    return list;
+}
+
+static JSValue events_of(JSContext *ctx, abx_op_id op)
+{
+    size_t n;
+    uint32_t count = 0;
+    const abx_op_field *rows = abx_op_events(&n);
+    JSValue list = JS_NewArray(ctx);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].op == op)
+            JS_SetPropertyUint32(ctx, list, count++, JS_NewString(ctx, rows[i].name));
+    return list;
+}
+
+static bool names_sandbox(abx_op_id op)
+{
+    size_t n;
+    const abx_op_field *rows = abx_op_params(&n);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].op == op && strcmp(rows[i].name, "sandboxId") == 0)
+            return true;
+    return false;
+}
+
+static JSValue ops_table(JSContext *ctx)
+{
+    JSValue list = JS_NewArray(ctx);
+    for (uint32_t i = 0; i < ABX_OP_COUNT; i++) {
+        const abx_op_row *row = abx_op_row_of((abx_op_id)i);
+        JSValue o = JS_NewObject(ctx);
+        JS_SetPropertyStr(ctx, o, "method", JS_NewString(ctx, row->method));
+        JS_SetPropertyStr(ctx, o, "feature", JS_NewString(ctx, abx_feature_name(row->feature)));
+        JS_SetPropertyStr(ctx, o, "style", JS_NewString(ctx, abx_style_name(row->style)));
+        JS_SetPropertyStr(ctx, o, "events", events_of(ctx, row->id));
+        JS_SetPropertyStr(ctx, o, "sandbox", JS_NewBool(ctx, names_sandbox(row->id)));
+        JS_SetPropertyUint32(ctx, list, i, o);
+    }
+    return list;
+}
+
+static const JSCFunctionListEntry functions[] = {
+    JS_CFUNC_DEF("event", 3, native_event),     JS_CFUNC_DEF("write", 3, native_write),
+    JS_CFUNC_DEF("end", 2, native_end),         JS_CFUNC_DEF("fail", 2, native_fail),
+    JS_CFUNC_DEF("taken", 2, native_taken),     JS_CFUNC_DEF("greeted", 1, native_greeted),
+    JS_CFUNC_DEF("refused", 1, native_refused), JS_CFUNC_DEF("log", 2, native_log),
+    JS_CFUNC_DEF("wake", 1, native_wake),       JS_CFUNC_DEF("now", 0, native_now),
+    JS_CFUNC_DEF("encode", 1, native_encode),   JS_CFUNC_DEF("decode", 3, native_decode),
+    JS_CFUNC_DEF("random", 1, native_random),
+};
+
+JSValue js_natives(js_session *s)
+{
+    JSContext *ctx = s->js.ctx;
+    JSValue natives = JS_NewObject(ctx);
+    JS_SetPropertyFunctionList(ctx, natives, functions, (int)ABX_COUNT(functions));
+    JS_SetPropertyStr(ctx, natives, "version", JS_NewString(ctx, ABX_VERSION));
+    JS_SetPropertyStr(ctx, natives, "errors", errors_table(ctx));
+    JS_SetPropertyStr(ctx, natives, "ops", ops_table(ctx));
+    JS_SetPropertyStr(ctx, natives, "head",
+                      abx_js_from_json(ctx, yyjson_doc_get_root(s->bundle->head)));
+    return natives;
+}

@@ -1,0 +1,315 @@
+#include "jshost/session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "epp/epp.h"
+#include "js_compiled.h"
+
+enum { READ_SIZE = 256 * 1024 };
+
+/* --- writing ------------------------------------------------------------------------------------------- */
+
+typedef struct rest {
+    uv_write_t req;
+    char bytes[];
+} rest;
+
+static void on_written(uv_write_t *req, int status)
+{
+    free(req);
+    if (status < 0)
+        _exit(0); /* the host is gone */
+}
+
+void js_session_write(const void *bytes, size_t n, void *data)
+{
+    js_session *s = data;
+    uv_buf_t b = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)n);
+    size_t done = 0;
+    if (uv_stream_get_write_queue_size((uv_stream_t *)&s->out) == 0) {
+        int rc = uv_try_write((uv_stream_t *)&s->out, &b, 1);
+        done = rc > 0 ? (size_t)rc : 0;
+    }
+    if (done == n)
+        return;
+    rest *r = abx_alloc(sizeof(*r) + n - done);
+    memcpy(r->bytes, (const char *)bytes + done, n - done);
+    b = uv_buf_init(r->bytes, (unsigned)(n - done));
+    ABX_CHECK(uv_write(&r->req, (uv_stream_t *)&s->out, &b, 1, on_written) == 0);
+}
+
+static void on_timeout(uv_timer_t *t)
+{
+    (void)t;
+    _exit(1);
+}
+
+void js_session_die(js_session *s)
+{
+    const char *why = s->js.broken ? s->js.broken : "it cannot go on";
+    ABX_AUTO_ERROR err =
+        abx_error_new(s->greeted ? ABX_ERR_PROVIDER_MODULE : ABX_ERR_PROVIDER_START,
+                      "the module was ended: %s", why);
+    abx_epp_log(s->epp, "error", err->message);
+    if (s->loading)
+        abx_epp_greeted(s->epp, NULL, err);
+    while (s->calls) {
+        js_call *c = s->calls;
+        s->calls = c->next;
+        abx_epp_fail(c->request, err);
+    }
+    uv_read_stop((uv_stream_t *)&s->in);
+    uv_timer_start(&s->timer, on_timeout, ABX_EPP_END_MS, 0);
+    while (uv_stream_get_write_queue_size((uv_stream_t *)&s->out) > 0)
+        uv_run(s->js.loop, UV_RUN_ONCE);
+    _exit(1);
+}
+
+/* --- calls --------------------------------------------------------------------------------------------- */
+
+js_call *js_session_find(js_session *s, uint64_t id)
+{
+    js_call *c = s->calls;
+    while (c && c->id != id)
+        c = c->next;
+    return c;
+}
+
+static void answer(js_session *s, js_call *c)
+{
+    js_call **at = &s->calls;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    if (c->error)
+        abx_epp_fail(c->request, c->error);
+    else
+        abx_epp_end(c->request, ABX_TAKE(c->result));
+    abx_error_free(c->error);
+    abx_buf_clear(&c->waiting);
+    free(c);
+}
+
+void js_call_push(js_session *s, js_call *c)
+{
+    size_t at = 0;
+    while (at < c->waiting.len) {
+        size_t n = c->waiting.len - at, room = abx_epp_room(c->request);
+        n = n < room ? n : room;
+        n = n < ABX_EPP_CHUNK_MAX ? n : ABX_EPP_CHUNK_MAX;
+        if (n == 0)
+            break;
+        (void)abx_epp_bytes_send(c->request, c->channel, c->waiting.data + at, n, false);
+        at += n;
+    }
+    abx_buf_drop(&c->waiting, at);
+    if (c->ended && (c->waiting.len == 0 || c->error))
+        answer(s, c);
+}
+
+static JSValue number(js_session *s, uint64_t n)
+{
+    return JS_NewInt64(s->js.ctx, (int64_t)n);
+}
+
+static void call_js(js_session *s, JSValueConst fn, int argc, JSValue *argv)
+{
+    JS_FreeValue(s->js.ctx, abx_js_call(&s->js, fn, argc, argv));
+}
+
+static void on_request(abx_epp_request *r, yyjson_val *params, void *data)
+{
+    js_session *s = data;
+    js_call *c = ABX_NEW(js_call);
+    c->request = r;
+    c->id = abx_epp_request_id(r);
+    abx_buf_init(&c->waiting, ABX_JS_WAITING_MAX);
+    c->next = s->calls;
+    s->calls = c;
+    JSValue argv[] = {number(s, c->id), JS_NewString(s->js.ctx, abx_epp_request_op(r)->method),
+                      abx_js_from_json(s->js.ctx, params)};
+    call_js(s, s->request, 3, argv);
+}
+
+static void on_input(abx_epp_request *r, const uint8_t *bytes, size_t n, void *data)
+{
+    js_session *s = data;
+    JSValue argv[] = {number(s, abx_epp_request_id(r)), JS_NewUint8ArrayCopy(s->js.ctx, bytes, n)};
+    call_js(s, s->input, 2, argv);
+}
+
+static void on_input_end(abx_epp_request *r, void *data)
+{
+    js_session *s = data;
+    JSValue argv[] = {number(s, abx_epp_request_id(r))};
+    call_js(s, s->input_end, 1, argv);
+}
+
+static void on_cancel(abx_epp_request *r, void *data)
+{
+    js_session *s = data;
+    JSValue argv[] = {number(s, abx_epp_request_id(r))};
+    call_js(s, s->cancel, 1, argv);
+}
+
+static void on_resume(abx_epp_request *r, void *data)
+{
+    js_session *s = data;
+    uint64_t id = abx_epp_request_id(r);
+    js_call *c = js_session_find(s, id);
+    if (!c)
+        return;
+    js_call_push(s, c);
+    c = js_session_find(s, id);
+    if (!c || c->waiting.len > 0)
+        return;
+    JSValue argv[] = {number(s, id)};
+    call_js(s, s->resume, 1, argv);
+}
+
+static int on_initialize(yyjson_val *params, yyjson_mut_doc *d, yyjson_mut_val *features,
+                         void *data, abx_error **err)
+{
+    js_session *s = data;
+    (void)d;
+    (void)features;
+    if (s->greeted || s->loading)
+        return abx_fail(err, ABX_ERR_PROVIDER_PROTOCOL, "initialize came twice");
+    s->loading = true;
+    int64_t call_ms = abx_json_int(params, "callTimeoutMs", ABX_JS_RUN_MS);
+    if (call_ms > 0 && (uint64_t)call_ms < s->js.run_ms)
+        s->js.run_ms = (uint64_t)call_ms;
+    abx_js_enter(&s->js);
+    JSValue argv[] = {
+        abx_js_from_json(s->js.ctx, params),
+        abx_js_import(&s->js, abx_json_str(yyjson_doc_get_root(s->bundle->head), "entry", ""))};
+    call_js(s, s->load, 2, argv);
+    abx_js_leave(&s->js);
+    return 1;
+}
+
+static void on_shutdown(void *data)
+{
+    (void)data; /* the host closes our input next */
+}
+
+const abx_epp_plugin_handlers js_session_handlers = {
+    .write = js_session_write,
+    .initialize = on_initialize,
+    .request = on_request,
+    .input = on_input,
+    .input_end = on_input_end,
+    .cancel = on_cancel,
+    .resume = on_resume,
+    .shutdown = on_shutdown,
+};
+
+/* --- the loop ------------------------------------------------------------------------------------------ */
+
+/* A module that waits for nothing that could happen will never be loaded. */
+static void on_leave(abx_js *js, void *data)
+{
+    js_session *s = data;
+    if (js->broken)
+        return;
+    if (s->loading && !s->timer_armed && !JS_IsJobPending(js->rt))
+        abx_js_break(js, "it waits for something that never happens while it is loaded");
+}
+
+static void on_rejection(abx_js *js, JSValueConst reason, void *data)
+{
+    js_session *s = data;
+    JSValueConst argv[] = {reason, JS_TRUE};
+    JSValue v = JS_Call(js->ctx, s->describe, JS_UNDEFINED, 2, argv);
+    if (JS_IsException(v))
+        abx_js_break_by_exception(js);
+    JS_FreeValue(js->ctx, v);
+}
+
+static void give_buffer(uv_handle_t *h, size_t wanted, uv_buf_t *buf)
+{
+    js_session *s = h->data;
+    (void)wanted;
+    *buf = uv_buf_init((char *)s->read_buffer, READ_SIZE);
+}
+
+static void on_read(uv_stream_t *in, ssize_t n, const uv_buf_t *buf)
+{
+    js_session *s = in->data;
+    ABX_AUTO_ERROR why = NULL;
+    if (n == 0)
+        return;
+    if (n < 0 || abx_epp_plugin_feed(s->epp, buf->base, (size_t)n, &why) < 0)
+        _exit(0); /* nothing is left to be done: nothing is kept */
+}
+
+void js_session_serve(js_session *s)
+{
+    uv_loop_t *loop = s->js.loop;
+    s->read_buffer = abx_alloc(READ_SIZE);
+    ABX_CHECK(uv_pipe_init(loop, &s->in, 0) == 0 && uv_pipe_init(loop, &s->out, 0) == 0);
+    s->in.data = s->out.data = s;
+    ABX_CHECK(uv_pipe_open(&s->in, 0) == 0 && uv_pipe_open(&s->out, 1) == 0);
+    ABX_CHECK(uv_read_start((uv_stream_t *)&s->in, give_buffer, on_read) == 0);
+    while (!s->js.broken)
+        uv_run(loop, UV_RUN_ONCE);
+    js_session_die(s);
+}
+
+/* --- birth --------------------------------------------------------------------------------------------- */
+
+static JSValue run(js_session *s, const uint8_t *code, size_t n, JSValueConst natives,
+                   JSValueConst web)
+{
+    JSContext *ctx = s->js.ctx;
+    JSValue fn = abx_js_run_compiled(&s->js, code, n);
+    if (JS_IsException(fn))
+        return fn;
+    JSValueConst argv[] = {natives, web};
+    JSValue v = JS_Call(ctx, fn, JS_UNDEFINED, 2, argv);
+    JS_FreeValue(ctx, fn);
+    return v;
+}
+
+int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle, abx_error **err)
+{
+    memset(s, 0, sizeof *s);
+    s->bundle = bundle;
+    if (abx_js_open(&s->js, loop, bundle, abx_json_str(yyjson_doc_get_root(bundle->head), "id", ""),
+                    err) < 0)
+        return -1;
+    JSContext *ctx = s->js.ctx;
+    s->js.on_leave = on_leave;
+    s->js.on_rejection = on_rejection;
+    s->js.data = s;
+    s->epp = abx_epp_plugin_new(&js_session_handlers, s, true, true);
+    ABX_CHECK(uv_timer_init(loop, &s->timer) == 0);
+    s->timer.data = s;
+    JSValue natives = js_natives(s);
+    JSValue web = run(s, abx_js_web, sizeof abx_js_web, natives, JS_UNDEFINED);
+    JSValue core =
+        JS_IsException(web) ? JS_EXCEPTION : run(s, abx_js_core, sizeof abx_js_core, natives, web);
+    int rc = 0;
+    if (JS_IsException(core)) {
+        abx_js_break_by_exception(&s->js);
+        rc = abx_fail(err, ABX_ERR_INTERNAL, "the runtime of modules does not start: %s",
+                      s->js.broken);
+    } else {
+        s->load = JS_GetPropertyStr(ctx, core, "load");
+        s->request = JS_GetPropertyStr(ctx, core, "request");
+        s->input = JS_GetPropertyStr(ctx, core, "input");
+        s->input_end = JS_GetPropertyStr(ctx, core, "inputEnd");
+        s->cancel = JS_GetPropertyStr(ctx, core, "cancel");
+        s->resume = JS_GetPropertyStr(ctx, core, "resume");
+        s->describe = JS_GetPropertyStr(ctx, core, "report");
+        s->tick = JS_GetPropertyStr(ctx, web, "tick");
+    }
+    JS_FreeValue(ctx, natives);
+    JS_FreeValue(ctx, web);
+    JS_FreeValue(ctx, core);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* Between the two: EPP/1 on one side, the module's objects on the other. Inside of jshost, shared between its files. */
+#ifndef ABX_JSHOST_SESSION_H
+#define ABX_JSHOST_SESSION_H
+
+#include "epp/plugin_end.h"
+#include "jshost/js.h"
+
+/* A call of the host that has not been answered. */
+typedef struct js_call {
+    struct js_call *next;
+    abx_epp_request *request;
+    uint64_t id;
+    abx_channel channel; /* of what waits */
+    abx_buf waiting;     /* bytes that the window did not let through */
+    bool ended;          /* answered by the module: goes out when nothing waits */
+    yyjson_mut_doc *result;
+    abx_error *error;
+} js_call;
+
+#define ABX_JS_WAITING_MAX ((size_t)64 << 20) /* bytes of a call */
+
+typedef struct js_session {
+    abx_js js; /* first */
+    const abx_js_bundle *bundle;
+    abx_epp_plugin *epp;
+    js_call *calls;
+    JSValue load, request, input, input_end, cancel, resume, tick, describe; /* of js/core.js */
+    bool greeted, loading; /* the module is being loaded: it has to settle */
+    uv_pipe_t in, out;
+    uv_timer_t timer; /* of JavaScript's timers */
+    bool timer_armed;
+    uint8_t *read_buffer;
+} js_session;
+
+/* Make the runtime, its globals and natives; nothing of the module runs. 0, or -1 and *err. */
+int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle, abx_error **err);
+/* Take descriptors 0 and 1 and serve until the host goes; does not return while it can go on. */
+void js_session_serve(js_session *s);
+/* All that waits fails with why it broke, and the process ends. */
+_Noreturn void js_session_die(js_session *s);
+void js_session_write(const void *bytes, size_t n, void *data);
+
+js_call *js_session_find(js_session *s, uint64_t id);
+/* Send what waits; answer it when it was ended and nothing waits any more. */
+void js_call_push(js_session *s, js_call *c);
+extern const abx_epp_plugin_handlers js_session_handlers;
+
+/* natives.c: what js/core.js is given. */
+JSValue js_natives(js_session *s);
+
+#endif

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "jshost/lazy.h"
 
 /* --- limits -------------------------------------------------------------------------------------------- */
 
@@ -242,15 +243,19 @@ int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const 
     js->bundle = bundle;
     js->id = id;
     js->run_ms = ABX_JS_RUN_MS;
-    js->rejected = JS_UNDEFINED;
+    js->rejected = js->internal = js->view_length = JS_UNDEFINED;
+    for (size_t i = 0; i < ABX_COUNT(js->data_view); i++)
+        js->data_view[i] = JS_UNDEFINED;
     js->rt = JS_NewRuntime();
     if (js->rt)
         js->ctx = JS_NewContextRaw(js->rt);
-    if (!js->ctx || add_intrinsics(js->ctx) != 0) {
+    if (js->rt)
+        JS_SetRuntimeOpaque(js->rt, js);
+    if (!js->ctx || add_intrinsics(js->ctx) != 0 || abx__js_bytes_init(js) < 0 ||
+        abx__js_lazy_open(js) < 0) {
         abx_js_close(js);
         return abx_fail(err, ABX_ERR_PROVIDER_START, "the JavaScript engine does not start");
     }
-    JS_SetRuntimeOpaque(js->rt, js);
     JS_SetMemoryLimit(js->rt, ABX_JS_HEAP_MAX);
     JS_SetMaxStackSize(js->rt, stack_size());
     JS_SetCanBlock(js->rt, false);
@@ -268,6 +273,8 @@ void abx_js_close(abx_js *js)
 {
     if (js->ctx) {
         JS_FreeValue(js->ctx, js->rejected);
+        abx__js_lazy_close(js);
+        abx__js_bytes_clear(js);
         JS_FreeContext(js->ctx);
     }
     if (js->rt)

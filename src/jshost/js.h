@@ -24,13 +24,22 @@ typedef struct abx_js {
     JSContext *ctx;
     const char *id; /* of the provider; borrowed */
     const abx_js_bundle *bundle;
-    unsigned depth;    /* of enter */
-    uint64_t since_ms; /* when the code that runs began; 0: none runs */
-    uint64_t run_ms;   /* that code may run without giving way */
-    bool interrupted;  /* it did not give way */
-    char *broken;      /* why it is asked nothing more; or NULL */
-    uv_idle_t idle;    /* while queued work is left */
-    JSValue rejected;  /* array of promises that were rejected and not handled yet */
+    unsigned depth;           /* of enter */
+    uint64_t since_ms;        /* when the code that runs began; 0: none runs */
+    uint64_t run_ms;          /* that code may run without giving way */
+    bool interrupted;         /* it did not give way */
+    char *broken;             /* why it is asked nothing more; or NULL */
+    uv_idle_t idle;           /* while queued work is left */
+    JSValue rejected;         /* array of promises that were rejected and not handled yet */
+    JSValue internal;         /* what the runtime's own JavaScript is given: C functions by name */
+    struct abx_js_lazy *lazy; /* jshost/lazy.h */
+    /* What may still call into JavaScript by itself: timers, transfers, sockets. At 0 a promise that is pending without queued work
+     * stays so. */
+    size_t open;
+    size_t host_bytes; /* of buffers that abx_js_adopt handed over and that live */
+    JSValue view_length,
+        data_view
+            [3]; /* getters: byteLength of typed arrays; buffer, byteOffset, byteLength of a DataView */
     /* After each outermost leave; may be NULL. */
     void (*on_leave)(struct abx_js *js, void *data);
     /* A rejection that nobody handles: promise's reason. */
@@ -63,9 +72,16 @@ JSValue abx_js_import(abx_js *js, const char *path);
 char *abx_js_text(JSContext *ctx, JSValueConst v);
 /* A string of these bytes; what is no UTF-8 becomes U+FFFD as the web's decoder does it. */
 JSValue abx_js_string(JSContext *ctx, const void *bytes, size_t n);
-/* The bytes of an ArrayBuffer or a view, clamped to what is there now. Valid until JavaScript runs again. 0, or -1 with an
- * exception pending. */
+/* bytes.c: the one way to the memory of a value. The bytes of an ArrayBuffer or a view (typed array, DataView), clamped to what is there
+ * now: the engine's own functions tell the length that a view had when it was made. A detached buffer has none. Valid until
+ * JavaScript runs again: convert all other arguments first, take pointers last. 0, or -1 with an exception pending (TypeError: no
+ * bytes). */
 int abx_js_bytes(JSContext *ctx, JSValueConst v, const uint8_t **p, size_t *n);
+/* The same, to be written to: an immutable buffer is refused. */
+int abx_js_bytes_mut(JSContext *ctx, JSValueConst v, uint8_t **p, size_t *n);
+/* A Uint8Array over these bytes of malloc, which it owns from here on (also when it cannot be made: then an exception). They count into
+ * the limit of the heap: RangeError when both together are over it. */
+JSValue abx_js_adopt(JSContext *ctx, uint8_t *bytes, size_t n);
 /* JSON both ways. The value, or an exception; the document (owned), or NULL with an exception pending. */
 JSValue abx_js_from_json(JSContext *ctx, yyjson_val *v);
 yyjson_doc *abx_js_to_json(JSContext *ctx, JSValueConst v);
@@ -75,7 +91,9 @@ static inline abx_js *abx_js_of(JSContext *ctx)
     return (abx_js *)JS_GetRuntimeOpaque(JS_GetRuntime(ctx));
 }
 
-/* module.c */
+/* module.c, bytes.c */
 void abx__js_modules_init(abx_js *js);
+int abx__js_bytes_init(abx_js *js);
+void abx__js_bytes_clear(abx_js *js);
 
 #endif

@@ -1,10 +1,10 @@
 /* What the runtime's own JavaScript (js/) is given by C. It checks what the module gave; here only types are looked at. */
 #include <string.h>
-#include <sys/random.h>
 
 #include "abx_build.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "jshost/lazy.h"
 #include "jshost/session.h"
 #include "jshost/utf8.h"
 #include "ops/ops.h"
@@ -221,10 +221,18 @@ static void on_timer(uv_timer_t *t)
 {
     js_session *s = t->data;
     s->timer_armed = false;
-    JS_FreeValue(s->js.ctx, abx_js_call(&s->js, s->tick, 0, NULL));
+    s->js.open--;
+    abx_js_enter(&s->js);
+    JSValue tick = abx_js_need_member(&s->js, "timers", "tick");
+    if (JS_IsException(tick))
+        abx_js_break_by_exception(&s->js);
+    else
+        JS_FreeValue(s->js.ctx, abx_js_call(&s->js, tick, 0, NULL));
+    JS_FreeValue(s->js.ctx, tick);
+    abx_js_leave(&s->js);
 }
 
-/* wake(ms): call tick then; negative: never */
+/* wake(ms): call tick of js/timers.js then; negative: never */
 static JSValue native_wake(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
 {
     js_session *s = session_of(ctx);
@@ -233,6 +241,7 @@ static JSValue native_wake(JSContext *ctx, JSValueConst self, int argc, JSValueC
     (void)argc;
     if (JS_ToFloat64(ctx, &ms, argv[0]) < 0)
         return JS_EXCEPTION;
+    s->js.open += (ms >= 0) - (size_t)s->timer_armed;
     s->timer_armed = ms >= 0;
     if (ms >= 0) {
         uv_update_time(s->js.loop);
@@ -249,77 +258,6 @@ static JSValue native_now(JSContext *ctx, JSValueConst self, int argc, JSValueCo
     (void)argc;
     (void)argv;
     return JS_NewInt64(ctx, (int64_t)abx_now_mono_ms());
-}
-
-/* --- bytes --------------------------------------------------------------------------------------------- */
-
-static JSValue native_encode(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
-{
-    size_t n;
-    const char *text = JS_ToCStringLen(ctx, &n, argv[0]);
-    (void)self;
-    (void)argc;
-    if (!text)
-        return JS_EXCEPTION;
-    JSValue v = JS_NewUint8ArrayCopy(ctx, (const uint8_t *)text, n);
-    JS_FreeCString(ctx, text);
-    const uint8_t *bytes;
-    if (!JS_IsException(v) && abx_js_bytes(ctx, v, &bytes, &n) == 0)
-        abx_utf8_repair((char *)(uintptr_t)bytes, n); /* ours alone */
-    return v;
-}
-
-/* decode(bytes, state, last): state: an array of five numbers, changed; state[5] = whether something was wrong */
-static JSValue native_decode(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
-{
-    uint32_t state[5];
-    const uint8_t *bytes;
-    size_t n;
-    (void)self;
-    (void)argc;
-    for (uint32_t i = 0; i < 5; i++) {
-        JSValue v = JS_GetPropertyUint32(ctx, argv[1], i);
-        int rc = JS_ToUint32(ctx, &state[i], v);
-        JS_FreeValue(ctx, v);
-        if (rc < 0)
-            return JS_EXCEPTION;
-    }
-    abx_utf8_decoder d = {.point = state[0],
-                          .needed = (uint8_t)(state[1] & 3),
-                          .seen = (uint8_t)(state[2] & 3),
-                          .lower = (uint8_t)state[3],
-                          .upper = (uint8_t)state[4]};
-    if (abx_js_bytes(ctx, argv[0], &bytes, &n) < 0)
-        return JS_EXCEPTION;
-    uint16_t *units = js_malloc(ctx, (n + 2) * sizeof(*units));
-    if (!units)
-        return JS_EXCEPTION;
-    size_t len = abx_utf8_decode(&d, bytes, n, JS_ToBool(ctx, argv[2]) == 1, units);
-    JSValue text = JS_NewStringUTF16(ctx, units, len);
-    js_free(ctx, units);
-    const uint32_t after[] = {d.point, d.needed, d.seen, d.lower, d.upper, d.wrong};
-    for (uint32_t i = 0; i < ABX_COUNT(after); i++)
-        JS_SetPropertyUint32(ctx, argv[1], i, JS_NewUint32(ctx, after[i]));
-    return text;
-}
-
-/* random(n): n bytes, at most 65,536 */
-static JSValue native_random(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
-{
-    uint8_t bytes[65536];
-    int32_t n = 0;
-    (void)self;
-    (void)argc;
-    if (JS_ToInt32(ctx, &n, argv[0]) < 0)
-        return JS_EXCEPTION;
-    if (n < 0 || (size_t)n > sizeof(bytes))
-        return JS_ThrowRangeError(ctx, "too many random bytes");
-    for (size_t at = 0; at < (size_t)n;) {
-        ssize_t got = getrandom(bytes + at, (size_t)n - at, 0);
-        ABX_CHECK(got > 0);
-        at += (size_t)got;
-    }
-    return JS_NewUint8ArrayCopy(ctx, bytes, (size_t)n);
 }
 
 /* --- tables -------------------------------------------------------------------------------------------- */
@@ -384,19 +322,16 @@ static const JSCFunctionListEntry functions[] = {
     JS_CFUNC_DEF("taken", 2, native_taken),     JS_CFUNC_DEF("greeted", 1, native_greeted),
     JS_CFUNC_DEF("refused", 1, native_refused), JS_CFUNC_DEF("log", 2, native_log),
     JS_CFUNC_DEF("wake", 1, native_wake),       JS_CFUNC_DEF("now", 0, native_now),
-    JS_CFUNC_DEF("encode", 1, native_encode),   JS_CFUNC_DEF("decode", 3, native_decode),
-    JS_CFUNC_DEF("random", 1, native_random),
 };
 
-JSValue js_natives(js_session *s)
+void js_natives(js_session *s)
 {
     JSContext *ctx = s->js.ctx;
-    JSValue natives = JS_NewObject(ctx);
-    JS_SetPropertyFunctionList(ctx, natives, functions, (int)ABX_COUNT(functions));
-    JS_SetPropertyStr(ctx, natives, "version", JS_NewString(ctx, ABX_VERSION));
-    JS_SetPropertyStr(ctx, natives, "errors", errors_table(ctx));
-    JS_SetPropertyStr(ctx, natives, "ops", ops_table(ctx));
-    JS_SetPropertyStr(ctx, natives, "head",
+    JSValue internal = s->js.internal;
+    JS_SetPropertyFunctionList(ctx, internal, functions, (int)ABX_COUNT(functions));
+    JS_SetPropertyStr(ctx, internal, "version", JS_NewString(ctx, ABX_VERSION));
+    JS_SetPropertyStr(ctx, internal, "errors", errors_table(ctx));
+    JS_SetPropertyStr(ctx, internal, "ops", ops_table(ctx));
+    JS_SetPropertyStr(ctx, internal, "head",
                       abx_js_from_json(ctx, yyjson_doc_get_root(s->bundle->head)));
-    return natives;
 }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "epp/epp.h"
-#include "js_compiled.h"
+#include "jshost/lazy.h"
 
 enum { READ_SIZE = 256 * 1024 };
 
@@ -216,7 +216,7 @@ static void on_leave(abx_js *js, void *data)
     js_session *s = data;
     if (js->broken)
         return;
-    if (s->loading && !s->timer_armed && !JS_IsJobPending(js->rt))
+    if (s->loading && js->open == 0 && !JS_IsJobPending(js->rt))
         abx_js_break(js, "it waits for something that never happens while it is loaded");
 }
 
@@ -262,19 +262,6 @@ void js_session_serve(js_session *s)
 
 /* --- birth --------------------------------------------------------------------------------------------- */
 
-static JSValue run(js_session *s, const uint8_t *code, size_t n, JSValueConst natives,
-                   JSValueConst web)
-{
-    JSContext *ctx = s->js.ctx;
-    JSValue fn = abx_js_run_compiled(&s->js, code, n);
-    if (JS_IsException(fn))
-        return fn;
-    JSValueConst argv[] = {natives, web};
-    JSValue v = JS_Call(ctx, fn, JS_UNDEFINED, 2, argv);
-    JS_FreeValue(ctx, fn);
-    return v;
-}
-
 int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle, abx_error **err)
 {
     memset(s, 0, sizeof *s);
@@ -289,10 +276,8 @@ int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle,
     s->epp = abx_epp_plugin_new(&js_session_handlers, s, true, true);
     ABX_CHECK(uv_timer_init(loop, &s->timer) == 0);
     s->timer.data = s;
-    JSValue natives = js_natives(s);
-    JSValue web = run(s, abx_js_web, sizeof abx_js_web, natives, JS_UNDEFINED);
-    JSValue core =
-        JS_IsException(web) ? JS_EXCEPTION : run(s, abx_js_core, sizeof abx_js_core, natives, web);
+    js_natives(s);
+    JSValue core = abx_js_need(&s->js, "core");
     int rc = 0;
     if (JS_IsException(core)) {
         abx_js_break_by_exception(&s->js);
@@ -306,10 +291,7 @@ int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle,
         s->cancel = JS_GetPropertyStr(ctx, core, "cancel");
         s->resume = JS_GetPropertyStr(ctx, core, "resume");
         s->describe = JS_GetPropertyStr(ctx, core, "report");
-        s->tick = JS_GetPropertyStr(ctx, web, "tick");
     }
-    JS_FreeValue(ctx, natives);
-    JS_FreeValue(ctx, web);
     JS_FreeValue(ctx, core);
     return rc;
 }

@@ -24,7 +24,7 @@ typedef struct js_session {
     const abx_js_bundle *bundle;
     abx_epp_plugin *epp;
     js_call *calls;
-    JSValue load, request, input, input_end, cancel, resume, tick, describe; /* of js/core.js */
+    JSValue load, request, input, input_end, cancel, resume, describe; /* of js/core.js */
     bool greeted, loading; /* the module is being loaded: it has to settle */
     uv_pipe_t in, out;
     uv_timer_t timer; /* of JavaScript's timers */
@@ -45,7 +45,7 @@ js_call *js_session_find(js_session *s, uint64_t id);
 void js_call_push(js_session *s, js_call *c);
 extern const abx_epp_plugin_handlers js_session_handlers;
 
-/* natives.c: what js/core.js is given. */
-JSValue js_natives(js_session *s);
+/* natives.c: adds what js/core.js needs to js.internal. */
+void js_natives(js_session *s);
 
 #endif

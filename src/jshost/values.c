@@ -1,4 +1,4 @@
-/* Values from and to the engine: text, bytes, JSON. */
+/* Values from and to the engine: text and JSON. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -27,38 +27,6 @@ JSValue abx_js_string(JSContext *ctx, const void *bytes, size_t n)
     JSValue v = JS_NewStringUTF16(ctx, units, len);
     js_free(ctx, units);
     return v;
-}
-
-/* A view's buffer and place. The engine's own answer may be of an older length: the buffer's length decides. */
-static int view_place(JSContext *ctx, JSValueConst v, JSValue *buffer, size_t *offset, size_t *len)
-{
-    if (!JS_IsDataView(v)) {
-        *buffer = JS_GetTypedArrayBuffer(ctx, v, offset, len, NULL);
-        return JS_IsException(*buffer) ? -1 : 0;
-    }
-    return JS_ThrowTypeError(ctx, "a DataView is not taken here"), -1;
-}
-
-int abx_js_bytes(JSContext *ctx, JSValueConst v, const uint8_t **p, size_t *n)
-{
-    size_t offset = 0, len = SIZE_MAX, size;
-    JSValue buffer;
-    if (JS_IsArrayBuffer(v))
-        buffer = JS_DupValue(ctx, v);
-    else if (view_place(ctx, v, &buffer, &offset, &len) < 0)
-        return -1;
-    *p = JS_GetArrayBuffer(ctx, &size, buffer);
-    JS_FreeValue(ctx, buffer); /* v keeps it */
-    if (!*p && JS_HasException(ctx))
-        return -1;
-    if (!*p || offset > size) {
-        *p = (const uint8_t *)"";
-        *n = 0;
-        return 0;
-    }
-    *p += offset;
-    *n = len < size - offset ? len : size - offset;
-    return 0;
 }
 
 JSValue abx_js_from_json(JSContext *ctx, yyjson_val *v)

@@ -1,5 +1,5 @@
 /* Compiles the runtime's own JavaScript at build time: compile OUT.h NAME FILE …: each file is one expression whose value is a function;
- * its bytecode becomes `static const uint8_t abx_js_NAME[]`. */
+ * its bytecode becomes `static const uint8_t abx_code_NAME[]`. */
 #include <quickjs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int compile(JSContext *ctx, FILE *out, const char *name, const char *path
         print_error(ctx);
         return -1;
     }
-    fprintf(out, "static const uint8_t abx_js_%s[] = {", name);
+    fprintf(out, "static const uint8_t abx_code_%s[] = {", name);
     for (size_t i = 0; i < size; i++)
         fprintf(out, "%s%u,", i % 24 ? "" : "\n", code[i]);
     fprintf(out, "\n};\n");

@@ -1,7 +1,8 @@
 // Between EPP/1 and the objects of a module: errors, kit, ctx, and the calls.
-(function (native, web) {
+(function (native) {
     'use strict';
-    const { DOMException, AbortController, Uint8Array, Promise, setTimeout, clearTimeout } = globalThis;
+    const { DOMException, Uint8Array, Promise } = globalThis;
+    const need = native.need;
     const head = native.head;
     const prefix = `${head.id}/`;
 
@@ -69,8 +70,8 @@
     function report(e, unhandled) {
         native.log(unhandled ? 'warn' : 'error', `${unhandled ? 'nobody handles a rejection: ' : ''}${describe(e)}`);
     }
-    web.describe = describe;
-    web.report = report;
+    native.describe = describe;
+    native.report = report;
 
     function wireError(e) {
         const mine = typeof e === 'object' && e !== null ? own.get(e) : undefined;
@@ -106,17 +107,26 @@
             this.id = id;
             this.row = row;
             this.params = params;
-            this.controller = new AbortController();
+            this.abortion = null; // its AbortController, when somebody asks
             this.input = [];
             this.inputOver = false;
             this.wanted = null; // a promise of input that waits
             this.writers = [];
             this.done = false;
+            this.cancelled = null; // why
+        }
+        get controller() {
+            if (!this.abortion) {
+                this.abortion = new (need('events').AbortController)();
+                if (this.cancelled)
+                    this.abortion.abort(this.cancelled);
+            }
+            return this.abortion;
         }
         write(channel, data) {
             if (this.done)
                 return Promise.resolve();
-            const bytes = typeof data === 'string' ? data : web.bytesOf(data, 'write');
+            const bytes = typeof data === 'string' ? data : data;
             if (native.write(this.id, channel, bytes))
                 return Promise.resolve();
             return new Promise((resolve) => this.writers.push(resolve));
@@ -170,12 +180,12 @@
         const make = value?.[Symbol.asyncIterator] ?? (row.style === 'body-out' ? value?.[Symbol.iterator] : undefined);
         if (typeof make !== 'function' || row.style === 'unary')
             return value;
-        const iterator = make.call(value), signal = call.controller.signal;
+        const iterator = make.call(value);
         let size = 0;
         for (;;) {
-            if (signal.aborted) {
+            if (call.cancelled) {
                 await iterator.return?.();
-                throw signal.reason;
+                throw call.cancelled;
             }
             const { done, value: item } = await iterator.next();
             if (done)
@@ -206,7 +216,8 @@
     function finish(call) {
         call.done = true;
         calls.delete(call.id);
-        clearTimeout(call.grace);
+        if (call.grace)
+            need('timers').clearTimeout(call.grace);
         call.writers.splice(0).forEach((f) => f());
     }
     function request(id, method, params) {
@@ -240,14 +251,15 @@
         if (!call || call.grace)
             return;
         const reason = new DOMException('the call was cancelled', 'AbortError');
-        call.grace = setTimeout(() => {
+        call.cancelled = reason;
+        call.grace = need('timers').setTimeout(() => {
             if (!call.done)
                 native.fail(call.id, { code: 'E5002', message: 'cancelled' });
             finish(call);
         }, 1000);
         call.wanted?.reject(reason);
         call.wanted = null;
-        call.controller.abort(reason);
+        call.abortion?.abort(reason);
     }
     function resume(id) {
         calls.get(id)?.writers.splice(0).forEach((f) => f());

@@ -32,7 +32,7 @@ function(abx_system_archive name package)
     endif()
 endfunction()
 
-foreach(_name curl llhttp wslay yyjson uv quickjs)
+foreach(_name curl llhttp wslay yyjson uv quickjs ada)
     target_link_libraries(abx_deps INTERFACE ${ABX_DEPS}/lib/lib${_name}.a)
 endforeach()
 abx_system_header(toml++/toml.h libtomlplusplus-dev)

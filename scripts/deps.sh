@@ -20,7 +20,7 @@ say() {
 }
 
 # The packages whose sources are kept; the rest of the lock file is Rust that nobody compiles.
-packages=(curl-sys libnghttp2-sys libuv-sys2 libz-sys rquickjs-sys wslay-sys yyjson-sys)
+packages=(ada-url curl-sys libnghttp2-sys libuv-sys2 libz-sys rquickjs-sys wslay-sys yyjson-sys)
 
 digest_of() {
     cat "$@" | sha256sum | cut -d' ' -f1
@@ -89,6 +89,7 @@ cmake_build() { # source folder, build folder, cmake arguments
     shift 2
     quiet cmake -S "$from" -B "$to" -G Ninja -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS_RELEASE="-O2 -DNDEBUG" \
+        -DCMAKE_CXX_FLAGS_RELEASE="-DNDEBUG" \
         -DCMAKE_INSTALL_PREFIX="$stage" -DCMAKE_INSTALL_LIBDIR=lib "$@"
     quiet cmake --build "$to"
     quiet cmake --install "$to"
@@ -122,7 +123,7 @@ build() {
     command -v ninja >/dev/null || die "no ninja (Debian: apt-get install ninja-build)"
     command -v cmake >/dev/null || die "no cmake (Debian: apt-get install cmake)"
     rm -rf "$out/obj" "$stage"
-    say "compiling zlib, libuv, llhttp, QuickJS, wslay, yyjson"
+    say "compiling ada, zlib, libuv, llhttp, QuickJS, wslay, yyjson"
     cmake_build "$root/deps" "$out/obj/small" -DABX_SRC="$src"
     say "compiling curl"
     mapfile -t options < <(curl_options)

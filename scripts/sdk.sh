@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the official E2B clients that tests/sdk drives into build/sdk, as tests/sdk/clients pins them by hash: an older
-# version of each and a newer one. What is there already, of the same pins, stays. Usage: scripts/sdk.sh
+# Installs the official clients that tests/sdk drives into build/sdk, as tests/sdk/clients pins them by hash: an older
+# version of each of E2B's and a newer one, and OpenSandbox's. What is there already, of the same pins, stays. Usage: scripts/sdk.sh
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -24,12 +24,12 @@ mark() { # name, file of pins...
     cat "$@" | sha256sum >"$place/$name/.pins"
 }
 
-python_client() {
+python_client() { # name, modules
     is_there "$1" "$clients/$1.txt" && return 0
     "$place/pip/bin/python" -m pip install -q --disable-pip-version-check --no-compile --require-hashes \
         --only-binary :all: --target "$place/$1" -r "$clients/$1.txt"
     # compiled here, since whoever runs it may not write into it
-    PYTHONPATH=$place/$1 /usr/bin/python3 -c 'import e2b, e2b_code_interpreter'
+    PYTHONPATH=$place/$1 /usr/bin/python3 -c "import $2"
     mark "$1" "$clients/$1.txt"
 }
 
@@ -45,9 +45,11 @@ mkdir -p "$place"
 [[ -x $place/pip/bin/pip ]] || /usr/bin/python3 -m venv "$place/pip"
 started=()
 for name in python-new python-old; do
-    python_client "$name" &
+    python_client "$name" "e2b, e2b_code_interpreter" &
     started+=($!)
 done
+python_client opensandbox "opensandbox, code_interpreter" &
+started+=($!)
 for name in js-new js-old; do
     js_client "$name" &
     started+=($!)

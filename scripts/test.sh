@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs every test: checks, unit tests under the sanitizers, end-to-end tests as root and as an
 # ordinary user (both at once: each waits more than it computes), fuzz targets, examples of the documentation, the
-# official E2B clients (installed while the builds run). clang-tidy takes, at idle priority, what the others leave. The last line counts them.
+# official clients (installed while the builds run). clang-tidy takes, at idle priority, what the others leave. The last line counts them.
 # Usage: scripts/test.sh [STAGE...]     stages: checks unit e2e e2e_user fuzz docs sdk tidy (default: all)
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -230,7 +230,7 @@ sdk_starts() {
 }
 
 sdk() {
-    check "official E2B clients, installed" outcome_of "$sdk_run" "$results/sdk.log"
+    check "official clients, installed" outcome_of "$sdk_run" "$results/sdk.log"
     sdk_run=''
     run_pytest sdk tests/sdk env ABX_BUILD="$root/build/release"
 }

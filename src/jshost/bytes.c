@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "jshost/js.h"
+#include "jshost/heap.h"
 
 /* --- the engine's getters, taken before the module runs ------------------------------------------------- */
 
@@ -141,7 +141,7 @@ static void *on_resize(JSRuntime *rt, void *opaque, void *bytes, size_t size)
     abx_js *js = JS_GetRuntimeOpaque(rt);
     host_block *block = opaque;
     if (size > 0) {
-        if (size > block->size && js->host_bytes + (size - block->size) > ABX_JS_HEAP_MAX)
+        if (size > block->size && js->heap + js->host_bytes + size - block->size > ABX_JS_HEAP_MAX)
             return NULL;
         void *grown = realloc(bytes, size);
         if (!grown)
@@ -159,18 +159,13 @@ static void *on_resize(JSRuntime *rt, void *opaque, void *bytes, size_t size)
 JSValue abx_js_adopt(JSContext *ctx, uint8_t *bytes, size_t n)
 {
     abx_js *js = abx_js_of(ctx);
-    JSMemoryUsage use;
     if (n == 0) {
         free(bytes);
         return JS_NewUint8ArrayCopy(ctx, (const uint8_t *)"", 0);
     }
-    if (js->host_bytes + n > ABX_JS_HEAP_MAX / 4) { /* near it: then count what the heap has */
-        JS_RunGC(js->rt);
-        JS_ComputeMemoryUsage(js->rt, &use);
-        if ((size_t)use.malloc_size + js->host_bytes + n > ABX_JS_HEAP_MAX) {
-            free(bytes);
-            return JS_ThrowRangeError(ctx, "out of memory");
-        }
+    if (!abx__js_heap_room(js, n)) {
+        free(bytes);
+        return JS_ThrowRangeError(ctx, "out of memory");
     }
     host_block *block = ABX_NEW(host_block);
     block->size = n;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "jshost/heap.h"
 #include "jshost/lazy.h"
 
 /* --- limits -------------------------------------------------------------------------------------------- */
@@ -15,7 +16,7 @@ static int on_interrupt(JSRuntime *rt, void *opaque)
     (void)rt;
     if (js->since_ms && abx_now_mono_ms() - js->since_ms > js->run_ms)
         js->interrupted = true;
-    return js->interrupted;
+    return js->interrupted || js->broken;
 }
 
 static size_t stack_size(void)
@@ -32,7 +33,6 @@ void abx_js_break(abx_js *js, const char *why)
     if (js->broken)
         return;
     js->broken = abx_strdup(why);
-    JS_SetMemoryLimit(js->rt, ABX_JS_HEAP_MAX + ABX_JS_HEAP_LAST);
 }
 
 /* "name: message" of an error, without running code of the module. Owned. */
@@ -72,14 +72,13 @@ void abx_js_break_by_exception(abx_js *js)
         ABX_AUTO_FREE char *why =
             abx_format("its code ran for %s without giving way%s", time, where);
         abx_js_break(js, why);
-    } else if (JS_IsNull(e)) {
-        abx_js_break(js, "it ran out of memory");
+    } else if (JS_IsNull(e) || js->starved) {
+        abx_js_break(js, ABX_JS_NO_MEMORY);
     } else {
-        JS_SetMemoryLimit(js->rt, ABX_JS_HEAP_MAX + ABX_JS_HEAP_LAST);
         ABX_AUTO_FREE char *what = brief(js, e);
         bool memory = strstr(what, "out of memory") != NULL;
         ABX_AUTO_FREE char *why = abx_format("it cannot go on: %s", what);
-        abx_js_break(js, memory ? "it ran out of memory" : why);
+        abx_js_break(js, memory ? ABX_JS_NO_MEMORY : why);
     }
     JS_FreeValue(js->ctx, e);
 }
@@ -154,6 +153,8 @@ void abx_js_leave(abx_js *js)
         return;
     }
     drain(js);
+    if (!js->broken && abx__js_heap_is_full(js))
+        abx_js_break(js, ABX_JS_NO_MEMORY);
     js->depth = 0;
     js->since_ms = 0;
     if (js->on_leave)
@@ -246,7 +247,7 @@ int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const 
     js->rejected = js->internal = js->view_length = JS_UNDEFINED;
     for (size_t i = 0; i < ABX_COUNT(js->data_view); i++)
         js->data_view[i] = JS_UNDEFINED;
-    js->rt = JS_NewRuntime();
+    js->rt = abx__js_heap_runtime(js);
     if (js->rt)
         js->ctx = JS_NewContextRaw(js->rt);
     if (js->rt)
@@ -256,7 +257,6 @@ int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const 
         abx_js_close(js);
         return abx_fail(err, ABX_ERR_PROVIDER_START, "the JavaScript engine does not start");
     }
-    JS_SetMemoryLimit(js->rt, ABX_JS_HEAP_MAX);
     JS_SetMaxStackSize(js->rt, stack_size());
     JS_SetCanBlock(js->rt, false);
     JS_SetInterruptHandler(js->rt, on_interrupt, js);

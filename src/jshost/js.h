@@ -12,11 +12,10 @@
 #include "base/error.h"
 #include "jshost/bundle.h"
 
-#define ABX_JS_HEAP_MAX  ((size_t)256 << 20) /* bytes of the heap */
-#define ABX_JS_HEAP_LAST ((size_t)1 << 20)   /* more, to tell that it is full */
 #define ABX_JS_STACK_MAX ((size_t)4 << 20)
 #define ABX_JS_RUN_MS    10000u /* that code may run without giving way, unless the owner says less */
 #define ABX_JS_SLICE_MS  10u    /* of queued work between two turns of the loop */
+#define ABX_JS_NO_MEMORY "it ran out of memory"
 
 typedef struct abx_js {
     uv_loop_t *loop;
@@ -36,6 +35,8 @@ typedef struct abx_js {
     /* What may still call into JavaScript by itself: timers, transfers, sockets. At 0 a promise that is pending without queued work
      * stays so. */
     size_t open;
+    size_t heap;       /* bytes that the engine has (jshost/heap.h) */
+    bool starved;      /* the heap was full: the reserve is in use */
     size_t host_bytes; /* of buffers that abx_js_adopt handed over and that live */
     JSValue view_length,
         data_view

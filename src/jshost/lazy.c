@@ -43,7 +43,7 @@ struct abx_js_lazy {
     bool loading[PARTS];
     lazy_name names[GLOBALS_MAX];
     unsigned count;
-    bool has_natives;
+    bool has_natives, in_core;
 };
 
 /* --- loading ------------------------------------------------------------------------------------------- */
@@ -89,7 +89,9 @@ static JSValue load_part(abx_js *js, unsigned number)
     const part *p = &parts[number];
     if (l->loading[number])
         return JS_ThrowInternalError(js->ctx, "'%s' needs itself", p->file);
-    if (!l->has_natives && strcmp(p->file, "core") != 0) {
+    bool core = strcmp(p->file, "core") == 0; /* it and what it needs is in every session */
+    l->in_core = l->in_core || core;
+    if (!l->has_natives && !l->in_core) {
         l->has_natives = true;
         for (size_t i = 0; i < ABX_COUNT(natives); i++)
             natives[i](js, js->internal);
@@ -97,6 +99,7 @@ static JSValue load_part(abx_js *js, unsigned number)
     l->loading[number] = true;
     JSValue made = run_part(js, p);
     l->loading[number] = false;
+    l->in_core = l->in_core && !core;
     if (JS_IsException(made))
         return made;
     l->made[number] = made;

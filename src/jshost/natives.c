@@ -95,6 +95,21 @@ static JSValue native_write(JSContext *ctx, JSValueConst self, int argc, JSValue
     return send_bytes(ctx, c, channel, bytes, n);
 }
 
+/* size(text or bytes): how many bytes it is */
+static JSValue native_size(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    const uint8_t *bytes;
+    size_t n;
+    (void)self;
+    (void)argc;
+    if (JS_IsString(argv[0])) {
+        const char *text = JS_ToCStringLen(ctx, &n, argv[0]);
+        JS_FreeCString(ctx, text);
+        return text ? JS_NewInt64(ctx, (int64_t)n) : JS_EXCEPTION;
+    }
+    return abx_js_bytes(ctx, argv[0], &bytes, &n) < 0 ? JS_EXCEPTION : JS_NewInt64(ctx, (int64_t)n);
+}
+
 static char *member(JSContext *ctx, JSValueConst o, const char *key)
 {
     JSValue v = JS_GetPropertyStr(ctx, o, key);
@@ -271,7 +286,9 @@ static JSValue errors_table(JSContext *ctx)
         JS_SetPropertyStr(ctx, o, "code", JS_NewString(ctx, row->code));
         JS_SetPropertyStr(ctx, o, "type", JS_NewString(ctx, row->type));
         JS_SetPropertyStr(ctx, o, "status", JS_NewInt32(ctx, row->http_status));
-        JS_SetPropertyStr(ctx, o, "retryable", JS_NewBool(ctx, row->retryable == ABX_RETRY_YES));
+        if (row->retryable != ABX_RETRY_UNKNOWN)
+            JS_SetPropertyStr(ctx, o, "retryable",
+                              JS_NewBool(ctx, row->retryable == ABX_RETRY_YES));
         JS_SetPropertyStr(ctx, o, "hint", row->hint ? JS_NewString(ctx, row->hint) : JS_UNDEFINED);
         JS_SetPropertyUint32(ctx, list, i, o);
     }
@@ -317,11 +334,12 @@ static JSValue ops_table(JSContext *ctx)
 }
 
 static const JSCFunctionListEntry functions[] = {
-    JS_CFUNC_DEF("event", 3, native_event),     JS_CFUNC_DEF("write", 3, native_write),
-    JS_CFUNC_DEF("end", 2, native_end),         JS_CFUNC_DEF("fail", 2, native_fail),
-    JS_CFUNC_DEF("taken", 2, native_taken),     JS_CFUNC_DEF("greeted", 1, native_greeted),
-    JS_CFUNC_DEF("refused", 1, native_refused), JS_CFUNC_DEF("log", 2, native_log),
-    JS_CFUNC_DEF("wake", 1, native_wake),       JS_CFUNC_DEF("now", 0, native_now),
+    JS_CFUNC_DEF("size", 1, native_size),       JS_CFUNC_DEF("event", 3, native_event),
+    JS_CFUNC_DEF("write", 3, native_write),     JS_CFUNC_DEF("end", 2, native_end),
+    JS_CFUNC_DEF("fail", 2, native_fail),       JS_CFUNC_DEF("taken", 2, native_taken),
+    JS_CFUNC_DEF("greeted", 1, native_greeted), JS_CFUNC_DEF("refused", 1, native_refused),
+    JS_CFUNC_DEF("log", 2, native_log),         JS_CFUNC_DEF("wake", 1, native_wake),
+    JS_CFUNC_DEF("now", 0, native_now),
 };
 
 void js_natives(js_session *s)

@@ -1,98 +1,22 @@
-// Between EPP/1 and the objects of a module: errors, kit, ctx, and the calls.
+// Between EPP/1 and the objects of a module: kit, ctx, and the calls.
 (function (native) {
     'use strict';
-    const { DOMException, Uint8Array, Promise } = globalThis;
     const need = native.need;
+    const {
+        ArrayBuffer, ArrayBufferIsView, ArrayPrototypeForEach, ArrayPrototypeIncludes, ArrayPrototypeJoin, ArrayPrototypeMap,
+        ArrayPrototypePush, ArrayPrototypeShift, ArrayPrototypeSplice, DOMException, FunctionPrototypeCall, Map, MapPrototypeDelete,
+        MapPrototypeForEach, MapPrototypeGet, MapPrototypeHas, MapPrototypeSet, ObjectFreeze, ObjectIsFrozen, ObjectKeys, ObjectValues,
+        Promise, PromisePrototypeThen, PromiseResolve, String, SymbolAsyncIterator, SymbolIterator, TypeError, TypedArrayByteLength,
+        WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
+    } = need('primordials');
+    const { errors, report, wireError } = need('errors');
     const head = native.head;
-    const prefix = `${head.id}/`;
-
-    // --- errors
-
-    const own = new WeakMap(); // error of the kit → what goes to the host
-    class ProviderError extends Error {
-        constructor(message, options = {}) {
-            super(message, options);
-            const row = new.target.row ?? { code: 'E6002', retryable: false, status: 502 };
-            own.set(this, {
-                code: typeof options?.code === 'string' ? options.code : row.code,
-                hint: options?.hint, retryable: options?.retryable,
-            });
-        }
-        get code() { return own.get(this)?.code; }
-        get hint() { return own.get(this)?.hint; }
-    }
-    const errors = { ProviderError };
-    for (const row of native.errors) {
-        if (errors[row.type])
-            continue;
-        const C = { [row.type]: class extends ProviderError {} }[row.type];
-        Object.defineProperty(C, 'row', { value: Object.freeze({ ...row }) });
-        for (const [key, value] of Object.entries({ name: row.type, type: row.type, status: row.status, retryable: row.retryable }))
-            Object.defineProperty(C.prototype, key, { value, configurable: true, writable: true });
-        errors[row.type] = C;
-    }
-    for (const C of Object.values(errors)) {
-        Object.freeze(C);
-        Object.freeze(C.prototype);
-    }
-    Object.freeze(errors);
-
-    const attempt = (f, otherwise) => {
-        try {
-            return f();
-        } catch {
-            return otherwise;
-        }
-    };
-    function frames(e) {
-        const stack = attempt(() => String(e.stack), '');
-        return stack.split('\n').map((l) => l.trim()).filter((l) => l.includes(prefix)).map((l) => l.replace(/^at /, ''));
-    }
-    function headline(e) {
-        if (typeof e !== 'object' || e === null)
-            return attempt(() => String(e), 'a value that has no text');
-        const name = attempt(() => String(e.name), 'Error'), message = attempt(() => String(e.message), '');
-        return message ? `${name}: ${message}` : name;
-    }
-    // In one line, with where it was thrown and what caused it.
-    function describe(e) {
-        const parts = [], seen = [];
-        for (let at = e; parts.length < 8 && !seen.includes(at); ) {
-            seen.push(at);
-            const where = frames(at).slice(0, 3);
-            parts.push(headline(at) + (where.length ? ` (at ${where.join(', at ')})` : ''));
-            at = typeof at === 'object' && at !== null ? attempt(() => at.cause, undefined) : undefined;
-            if (at === undefined)
-                break;
-        }
-        return parts.join('; caused by ').slice(0, 16384);
-    }
-    function report(e, unhandled) {
-        native.log(unhandled ? 'warn' : 'error', `${unhandled ? 'nobody handles a rejection: ' : ''}${describe(e)}`);
-    }
-    native.describe = describe;
-    native.report = report;
-
-    function wireError(e) {
-        const mine = typeof e === 'object' && e !== null ? own.get(e) : undefined;
-        if (mine) {
-            const cause = attempt(() => e.cause, undefined);
-            const message = attempt(() => String(e.message), '');
-            return { ...mine, message: cause === undefined ? message : `${message}: ${describe(cause)}` };
-        }
-        if (e instanceof DOMException && e.name === 'AbortError')
-            return { code: 'E5002', message: 'cancelled' };
-        if (e instanceof DOMException && e.name === 'TimeoutError')
-            return { code: 'E5001', message: describe(e) };
-        native.log('error', describe(e));
-        return { code: 'E8008', message: describe(e) };
-    }
 
     // --- operations
 
     const groups = { fs: 'filesystem' };
-    const ops = new Map();
-    for (const row of native.ops) {
+    const ops = new Map(); // method → row
+    for (const row of native.ops) { // the module has not run yet
         const [group, name] = row.method.split('.');
         row.group = groups[group] ?? group;
         row.name = name.replace(/_(.)/g, (_, c) => c.toUpperCase());
@@ -125,20 +49,19 @@
         }
         write(channel, data) {
             if (this.done)
-                return Promise.resolve();
-            const bytes = typeof data === 'string' ? data : data;
-            if (native.write(this.id, channel, bytes))
-                return Promise.resolve();
-            return new Promise((resolve) => this.writers.push(resolve));
+                return PromiseResolve();
+            if (native.write(this.id, channel, data))
+                return PromiseResolve();
+            return new Promise((resolve) => ArrayPrototypePush(this.writers, resolve));
         }
         nextInput() {
             if (this.input.length > 0) {
-                const value = this.input.shift();
-                native.taken(this.id, value.length);
-                return Promise.resolve({ done: false, value });
+                const value = ArrayPrototypeShift(this.input);
+                native.taken(this.id, TypedArrayByteLength(value));
+                return PromiseResolve({ done: false, value });
             }
             if (this.inputOver)
-                return Promise.resolve({ done: true, value: undefined });
+                return PromiseResolve({ done: true, value: undefined });
             return new Promise((resolve, reject) => { this.wanted = { resolve, reject }; });
         }
     }
@@ -161,26 +84,26 @@
                 next: () => call.nextInput(),
                 return(value) {
                     call.inputOver = true;
-                    call.input.forEach((x) => native.taken(call.id, x.length));
+                    ArrayPrototypeForEach(call.input, (x) => native.taken(call.id, TypedArrayByteLength(x)));
                     call.input = [];
-                    return Promise.resolve({ done: true, value });
+                    return PromiseResolve({ done: true, value });
                 },
-                [Symbol.asyncIterator]() { return this; },
+                [SymbolAsyncIterator]() { return this; },
             };
         }
     }
-    Object.freeze(CallContext.prototype);
+    ObjectFreeze(CallContext.prototype);
 
     let invoke; // (call) → promise of its result
 
     async function drive(call, value) {
         const row = call.row;
-        if (row.style === 'body-out' && (typeof value === 'string' || value instanceof ArrayBuffer || ArrayBuffer.isView(value)))
+        if (row.style === 'body-out' && (typeof value === 'string' || value instanceof ArrayBuffer || ArrayBufferIsView(value)))
             value = [value];
-        const make = value?.[Symbol.asyncIterator] ?? (row.style === 'body-out' ? value?.[Symbol.iterator] : undefined);
+        const make = value?.[SymbolAsyncIterator] ?? (row.style === 'body-out' ? value?.[SymbolIterator] : undefined);
         if (typeof make !== 'function' || row.style === 'unary')
             return value;
-        const iterator = make.call(value);
+        const iterator = FunctionPrototypeCall(make, value);
         let size = 0;
         for (;;) {
             if (call.cancelled) {
@@ -191,55 +114,62 @@
             if (done)
                 return row.style === 'body-out' ? { size, ...item } : item;
             if (row.style === 'body-out') {
-                size += typeof item === 'string' ? native.encode(item).length : item.byteLength;
+                size += native.size(item);
                 await call.write('body', item);
                 continue;
             }
             const { type, data, ...members } = item;
-            if (row.channels.includes(type))
+            if (ArrayPrototypeIncludes(row.channels, type))
                 await call.write(type, data);
             else
                 native.event(call.id, String(type), members);
         }
+    }
+    function failed(call, e) {
+        if (!call.done)
+            native.fail(call.id, wireError(e));
+        finish(call);
     }
     async function run(call) {
         try {
             const result = await drive(call, await invoke(call));
             if (!call.done)
                 native.end(call.id, result);
+            finish(call);
         } catch (e) {
-            if (!call.done)
-                native.fail(call.id, wireError(e));
+            failed(call, e);
         }
-        finish(call);
+    }
+    function wake(call) {
+        ArrayPrototypeForEach(ArrayPrototypeSplice(call.writers, 0), (resolve) => resolve());
     }
     function finish(call) {
         call.done = true;
-        calls.delete(call.id);
+        MapPrototypeDelete(calls, call.id);
         if (call.grace)
             need('timers').clearTimeout(call.grace);
-        call.writers.splice(0).forEach((f) => f());
+        wake(call);
     }
     function request(id, method, params) {
-        const row = ops.get(method), call = new Call(id, row, params);
-        calls.set(id, call);
+        const row = MapPrototypeGet(ops, method), call = new Call(id, row, params);
+        MapPrototypeSet(calls, id, call);
         run(call);
     }
     function input(id, bytes) {
-        const call = calls.get(id);
+        const call = MapPrototypeGet(calls, id);
         if (!call || call.inputOver)
-            return native.taken(id, bytes.length);
+            return native.taken(id, TypedArrayByteLength(bytes));
         if (call.wanted) {
             const w = call.wanted;
             call.wanted = null;
-            native.taken(id, bytes.length);
+            native.taken(id, TypedArrayByteLength(bytes));
             w.resolve({ done: false, value: bytes });
         } else {
-            call.input.push(bytes);
+            ArrayPrototypePush(call.input, bytes);
         }
     }
     function inputEnd(id) {
-        const call = calls.get(id);
+        const call = MapPrototypeGet(calls, id);
         if (!call)
             return;
         call.inputOver = true;
@@ -247,14 +177,14 @@
         call.wanted = null;
     }
     function cancel(id) {
-        const call = calls.get(id);
+        const call = MapPrototypeGet(calls, id);
         if (!call || call.grace)
             return;
         const reason = new DOMException('the call was cancelled', 'AbortError');
         call.cancelled = reason;
         call.grace = need('timers').setTimeout(() => {
             if (!call.done)
-                native.fail(call.id, { code: 'E5002', message: 'cancelled' });
+                native.fail(call.id, { __proto__: null, code: 'E5002', message: 'cancelled' });
             finish(call);
         }, 1000);
         call.wanted?.reject(reason);
@@ -262,114 +192,70 @@
         call.abortion?.abort(reason);
     }
     function resume(id) {
-        calls.get(id)?.writers.splice(0).forEach((f) => f());
-    }
-
-    // --- kit.epp.infra: a dispatcher of EPP/1 in the same process
-
-    const dispatchers = new WeakMap();
-    const settled = new Set(['native', 'emulated', 'unsupported']);
-
-    function emitInto(call) {
-        const row = call.row;
-        return function emit(method, params = {}) {
-            if (call.done)
-                return Promise.resolve();
-            const name = String(method).slice(String(method).indexOf('.') + 1);
-            const { stream, channel, text, base64, bytes, kind, ...members } = params;
-            const data = bytes ?? text ?? (base64 === undefined ? undefined : Uint8Array.fromBase64(base64));
-            const target = channel ?? (row.channels.includes(kind) ? kind : name === 'output' ? row.channels[0] : undefined);
-            if (data !== undefined && target !== undefined)
-                return call.write(String(target), data);
-            if (channel !== undefined)
-                members.stream = channel;
-            if (row.group === 'process' || row.group === 'pty')
-                native.event(call.id, name, kind === undefined ? members : { ...members, kind });
-            else if (row.events.includes(kind))
-                native.event(call.id, kind, members);
-            else
-                native.event(call.id, 'change', { ...members, kind });
-            return Promise.resolve();
-        };
-    }
-    async function feedDispatcher(dispatcher, call, emit) {
-        const signal = call.controller.signal;
-        for (;;) {
-            const { done, value } = await call.nextInput();
-            if (done)
-                return dispatcher.call('stream.end', { stream: call.id }, emit, signal);
-            await dispatcher.call('stream.write', { stream: call.id, bytes: value }, emit, signal);
-        }
-    }
-    function useDispatcher(dispatcher) {
-        invoke = async (call) => {
-            const emit = emitInto(call);
-            emit.stream = call.id;
-            if (call.row.style === 'body-in' || call.row.style === 'duplex')
-                feedDispatcher(dispatcher, call, emit).catch((e) => {
-                    if (!call.done)
-                        native.fail(call.id, wireError(e));
-                    finish(call);
-                });
-            return dispatcher.call(call.row.method, call.params, emit, call.controller.signal);
-        };
-    }
-    function features(said) {
-        if (Array.isArray(said))
-            return Object.fromEntries(said.map((name) => [String(name), 'native']));
-        return said;
+        const call = MapPrototypeGet(calls, id);
+        if (call)
+            wake(call);
     }
 
     // --- plain objects
 
+    const settled = { __proto__: null, native: true, emulated: true, unsupported: true };
+
+    // Each method is looked up once. Their features, as far as the module does not say it otherwise.
     function usePlain(infra) {
         const methods = new Map(), state = {};
-        for (const row of ops.values()) {
+        MapPrototypeForEach(ops, (row) => {
             const target = infra[row.group], fn = target?.[row.name];
             if (typeof fn === 'function')
-                methods.set(row.method, { fn, target });
-        }
-        const has = (row) => methods.has(row.method);
-        for (const row of ops.values())
-            if (has(row))
+                MapPrototypeSet(methods, row.method, { fn, target });
+        });
+        MapPrototypeForEach(ops, (row) => {
+            if (MapPrototypeHas(methods, row.method))
                 state[row.feature] = 'native';
-        for (const row of ops.values())
-            if (!has(row) && state[row.feature])
+        });
+        MapPrototypeForEach(ops, (row) => {
+            if (!MapPrototypeHas(methods, row.method) && state[row.feature])
                 state[row.method] = 'unsupported';
-        for (const [name, value] of Object.entries(infra.features ?? {}))
-            if (settled.has(value))
+        });
+        const said = infra.features ?? {};
+        ArrayPrototypeForEach(ObjectKeys(said), (name) => {
+            const value = said[name];
+            if (typeof value === 'string' && settled[value])
                 state[name] = value;
+        });
         invoke = (call) => {
-            const row = call.row, m = methods.get(row.method), context = new CallContext(call);
+            const row = call.row, m = MapPrototypeGet(methods, row.method), context = new CallContext(call);
             if (!m)
                 throw new errors.ProviderFeatureNotSupportedError(`the provider has no '${row.method}'`);
             if (!row.sandbox)
-                return m.fn.call(m.target, call.params, context);
+                return FunctionPrototypeCall(m.fn, m.target, call.params, context);
             const { sandboxId, ...params } = call.params;
-            return m.fn.call(m.target, sandboxId, params, context);
+            return FunctionPrototypeCall(m.fn, m.target, sandboxId, params, context);
         };
         return state;
     }
 
     // --- kit, ctx, the start
 
+    const dispatchers = new WeakMap(); // what kit.epp.infra returned → what it was given
+
     function freezeAll(o) {
-        if (typeof o === 'object' && o !== null && !Object.isFrozen(o)) {
-            Object.freeze(o);
-            Object.values(o).forEach(freezeAll);
+        if (typeof o === 'object' && o !== null && !ObjectIsFrozen(o)) {
+            ObjectFreeze(o);
+            ArrayPrototypeForEach(ObjectValues(o), freezeAll);
         }
         return o;
     }
     function makeKit(params) {
-        return Object.freeze({
+        return ObjectFreeze({
             hostVersion: params.hostVersion,
             errors,
-            epp: Object.freeze({
+            epp: ObjectFreeze({
                 infra(ctx, factory) {
                     if (typeof factory !== 'function')
                         throw new TypeError('kit.epp.infra(ctx, factory): factory must be a function');
-                    const marker = Object.freeze({});
-                    dispatchers.set(marker, { ctx, factory });
+                    const marker = ObjectFreeze({});
+                    WeakMapPrototypeSet(dispatchers, marker, { ctx, factory });
                     return marker;
                 },
             }),
@@ -382,12 +268,13 @@
         });
     }
     function creator(namespace) {
-        for (const name of ['create', 'default'])
-            if (typeof namespace[name] === 'function')
-                return namespace[name];
-        const names = Object.keys(namespace);
+        if (typeof namespace.create === 'function')
+            return namespace.create;
+        if (typeof namespace.default === 'function')
+            return namespace.default;
+        const names = ArrayPrototypeMap(ObjectKeys(namespace), (n) => `'${n}'`);
         throw new errors.ProviderStartError(`the module must export a function 'create', by name or as default; it exports ${
-            names.length ? names.map((n) => `'${n}'`).join(', ') : 'nothing'}`);
+            names.length ? ArrayPrototypeJoin(names, ', ') : 'nothing'}`);
     }
     async function start(params, loading) {
         const ctx = makeContext(params);
@@ -397,18 +284,15 @@
         const infra = await provider.buildInfra(ctx);
         if (typeof infra !== 'object' || infra === null)
             throw new errors.ProviderStartError('buildInfra(ctx) must return an object');
-        const wanted = dispatchers.get(infra);
-        if (!wanted)
+        const marker = WeakMapPrototypeGet(dispatchers, infra);
+        if (!marker)
             return usePlain(infra);
-        const dispatcher = await wanted.factory(wanted.ctx ?? ctx);
-        if (typeof dispatcher?.call !== 'function')
-            throw new errors.ProviderStartError("the factory of kit.epp.infra must return an object with a function 'call'");
-        const hello = await dispatcher.initialize?.({ protocol: 'epp/1', ...params }) ?? {};
-        useDispatcher(dispatcher);
-        return features(hello.features ?? []);
+        const used = await need('dispatcher').use(marker, ctx, params, errors, failed);
+        invoke = used.invoke;
+        return used.features;
     }
     function load(params, loading) {
-        start(params, loading).then((state) => native.greeted(state), (e) => {
+        PromisePrototypeThen(start(params, loading), (state) => native.greeted(state), (e) => {
             const w = wireError(e);
             native.refused(w.code === 'E8008' ? { ...w, code: 'E8007', message: `the module cannot be loaded: ${w.message}` } : w);
         });

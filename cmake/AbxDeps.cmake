@@ -42,6 +42,10 @@ abx_system_archive(seccomp libseccomp-dev)
 abx_system_archive(ssl libssl-dev)
 abx_system_archive(crypto libssl-dev)
 add_library(abx_late STATIC cmake/lazy/openssl.c cmake/lazy/uring.c src/base/openssl_tables.c)
+if(NOT ABX_SANITIZE) # sanitizers bring their own
+    target_sources(abx_late PRIVATE cmake/lazy/libstdcxx.cpp cmake/lazy/exceptions.c)
+    target_compile_options(abx_late PRIVATE -ffunction-sections)
+endif()
 target_compile_definitions(abx_late PRIVATE _GNU_SOURCE)
 target_include_directories(abx_late PRIVATE src)
 target_link_options(abx_deps INTERFACE # OPENSSL_init_ssl: see src/net/http_ssl_init.c

@@ -1,5 +1,12 @@
-/* After linking: takes the relative relocations of section .abx.lazy out of the loader's list (DT_RELR) of a program
+/* After linking, two things:
+ *
+ * Takes the relative relocations of section .abx.lazy out of the loader's list (DT_RELR) of a program
  * and writes them, in the same packed form, into its section .abx.relr. src/base/openssl_tables.c applies them.
+ *
+ * Makes section .debug_frame, in which tables.ld gathers what the compiler calls .eh_frame, what its name says: there an
+ * entry of the first kind (CIE) has the number ~0 instead of 0, and one of the second names its CIE by the place in the
+ * section instead of the distance.
+ *
  * Usage: abx_lazy_split PROGRAM    A program without these sections, or without DT_RELR, stays as it is.
  * The packed form: https://maskray.me/blog/2021-10-31-relative-relocations-and-relr, gABI DT_RELR. */
 #include <elf.h>
@@ -134,6 +141,25 @@ static void split(const image *im)
     free(second.items);
 }
 
+static void convert_frames(const image *im)
+{
+    const Elf64_Shdr *frames = section(im, ".debug_frame");
+    if (!frames)
+        return;
+    unsigned char *bytes = at(im, frames->sh_offset, frames->sh_size);
+    uint32_t size = 0, id = 0;
+    for (uint64_t i = 0; i + sizeof(size) + sizeof(id) <= frames->sh_size; i += sizeof(size) + size) {
+        memcpy(&size, bytes + i, sizeof(size));
+        if (size == 0) // the end of one input file
+            continue;
+        memcpy(&id, bytes + i + sizeof(size), sizeof(id));
+        if (size == UINT32_MAX || size > frames->sh_size - i - sizeof(size) || id > i + sizeof(size))
+            fail("the frames are not what is expected");
+        id = id == 0 ? UINT32_MAX : (uint32_t)(i + sizeof(size) - id);
+        memcpy(bytes + i + sizeof(size), &id, sizeof(id));
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct stat st;
@@ -145,8 +171,10 @@ int main(int argc, char **argv)
     if (im.bytes == MAP_FAILED)
         fail("cannot map the program");
     const Elf64_Ehdr *head = at(&im, 0, sizeof(*head));
-    if (memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64)
+    if (memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64) {
         split(&im);
+        convert_frames(&im);
+    }
     munmap(im.bytes, im.size);
     close(fd);
     return 0;

@@ -7,6 +7,8 @@
 
 #include "net/http_client_inner.h"
 
+enum { SMALL_BUFFER = CURL_MAX_WRITE_SIZE }; /* the least that curl takes */
+
 /* --- what curl calls ---------------------------------------------------------------------------- */
 
 static void stop_with(abx_http_transfer *t, abx_error *e)
@@ -314,6 +316,9 @@ static void set_body(abx_http_transfer *t, const abx_http_request *r)
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, t->body);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
     }
+    /* curl keeps the buffer that it sends from for as long as the answer takes */
+    if (r->body_len < SMALL_BUFFER)
+        curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SMALL_BUFFER);
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
 }
 

@@ -2,12 +2,15 @@
 """What the E2B door costs, by an official client: the same calls through `abx e2b serve` and to an envd with nothing in front
 of it, in turn; copying against cp. Medians; the ratio is what counts.
 
-Usage: e2b_bench.py [--quick] [ROW...]     rows: requests commands bytes (default: all)
+Usage: e2b_bench.py [--quick] [ROW...]     rows: requests commands bytes streams (default: all)
 Needs scripts/sdk.sh (the client) and the helper tests/e2e/envd_serve of the release build."""
 
 import argparse
+import asyncio
 import http.client
+import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -17,7 +20,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "sdk"))
-from door import BUILD, CLIENTS, Door  # noqa: E402
+from door import ABX, BUILD, CLIENTS, Door  # noqa: E402
+
+os.environ["E2B_MAX_CONNECTIONS"] = "2000"  # the client's own bound is 200
 
 sys.path.insert(0, str(CLIENTS / "python-new"))
 TOKEN = "bench-token-4711"
@@ -131,6 +136,31 @@ class Bench:
                 self.tell(f"bytes: files.{name} of {size // MIB} MiB", ours, copied, "MiB/s", "cp")
                 print(f"bytes: processor time of the SDK: {cpu / 1000:.2f} s of {size / MIB / ours:.2f} s", flush=True)
 
+    def streams(self):
+        """Memory of a door with many streams of background commands open, and a while after their end."""
+        from e2b import AsyncSandbox
+        count = 100 if self.quick else 1000
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        pid = json.loads(self.door.run(ABX, "e2b", "status", "--json"))["pid"]
+
+        def memory():
+            return next(int(line.split()[1]) for line in open(f"/proc/{pid}/status") if line.startswith("RssAnon"))
+
+        async def open_them():
+            box = await AsyncSandbox.create(timeout=3600)
+            await box.commands.run("true")
+            before, held = memory(), []
+            for _ in range(count // 10):
+                held += await asyncio.gather(*[box.commands.run("sleep 1000", background=True, timeout=0) for _ in range(10)])
+            await asyncio.sleep(1)
+            print(f"streams: {count} open: {memory()} KiB of {before} before, {(memory() - before) / count:.1f} KiB each", flush=True)
+            return await box.kill()
+
+        asyncio.run(open_them())
+        time.sleep(15)
+        print(f"streams: 15 s after their end: {memory()} KiB", flush=True)
+
     def close(self):
         self.envd.close()
         self.door.close()
@@ -143,7 +173,7 @@ def main():
     options = options.parse_args()
     bench = Bench(options.quick)
     try:
-        for row in options.rows or ["requests", "commands", "bytes"]:
+        for row in options.rows or ["requests", "commands", "bytes", "streams"]:
             getattr(bench, row)()
     finally:
         bench.close()

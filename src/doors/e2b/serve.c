@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/give_back.h"
 #include "base/mem.h"
 #include "doors/e2b/authority.h"
 #include "doors/e2b/control.h"
@@ -25,6 +26,7 @@ typedef struct e2b_life {
     uint64_t used_ms;    /* monotonic: the last time that something was asked */
     uint64_t sampled_ms; /* monotonic */
     uint64_t drain_ms;   /* monotonic: when draining ends; 0: not draining */
+    abx_give_back memory;
     uv_timer_t timer;
     bool timer_open, told, is_closing;
     void (*on_end)(void *data);
@@ -144,6 +146,7 @@ static void on_look(uv_timer_t *timer)
     e2b_door *door = timer->data;
     e2b_life *life = door->life;
     uint64_t now = abx_now_mono_ms();
+    (void)abx_give_back_tick(&life->memory, now);
     bool busy = abx_http_server_exchanges(door->http) > 0 || door->holds > 0;
     if (life->drain_ms > 0) {
         if (!busy || now >= life->drain_ms)

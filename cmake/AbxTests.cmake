@@ -63,6 +63,7 @@ target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the h
 target_link_libraries(envd_serve PRIVATE abx_local)
 target_link_libraries(envd_call PRIVATE abx_e2b)
 target_link_libraries(tls_get PRIVATE abx_net)
+target_link_libraries(js_run PRIVATE abx_jshost)
 abx_relocate_late(tls_get)
 file(GLOB _probe CONFIGURE_DEPENDS tests/e2e/probe/*.c)
 list(FILTER _probe EXCLUDE REGEX "/probe\\.c$")

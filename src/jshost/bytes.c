@@ -73,7 +73,11 @@ static int view_place(JSContext *ctx, JSValueConst v, JSValue *buffer, size_t *o
         if (number_of(ctx, js->view_length, v, len) < 0)
             return -1;
         *buffer = JS_GetTypedArrayBuffer(ctx, v, offset, NULL, NULL);
-        return JS_IsException(*buffer) ? -1 : 0;
+        if (JS_IsException(*buffer)) { /* its buffer was taken or shrank: it has no bytes */
+            JS_FreeValue(ctx, JS_GetException(ctx));
+            *buffer = JS_UNDEFINED;
+        }
+        return 0;
     }
     if (!JS_IsDataView(v))
         return JS_ThrowTypeError(ctx, "an ArrayBuffer or a view of one is needed"), -1;

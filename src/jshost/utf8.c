@@ -79,3 +79,23 @@ void abx_utf8_repair(char *text, size_t n)
             p[i + 2] = 0xBD;
         }
 }
+
+size_t abx_utf8_encode_one(const uint16_t *units, size_t n, size_t *taken, uint8_t out[4])
+{
+    uint32_t c = units[0];
+    *taken = 1;
+    if (c >= 0xD800 && c <= 0xDFFF) {
+        bool pair = c <= 0xDBFF && n > 1 && units[1] >= 0xDC00 && units[1] <= 0xDFFF;
+        *taken = pair ? 2 : 1;
+        c = pair ? 0x10000 + ((c - 0xD800) << 10) + (units[1] - 0xDC00u) : 0xFFFD;
+    }
+    if (c < 0x80) {
+        out[0] = (uint8_t)c;
+        return 1;
+    }
+    size_t len = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = len - 1; i > 0; i--, c >>= 6)
+        out[i] = (uint8_t)(0x80 | (c & 0x3F));
+    out[0] = (uint8_t)((0xF00 >> len & 0xFF) | c);
+    return len;
+}

@@ -1,7 +1,6 @@
 // Timers: one heap by time, a map by id; natively there is one alarm.
 (function (internal) {
     'use strict';
-    const MOST_MS = 2147483647;
     const timers = new Map();
     const heap = [];
     let nextId = 1;
@@ -59,9 +58,9 @@
     function addTimer(name, fn, ms, args, repeat) {
         if (typeof fn !== 'function')
             throw new TypeError(`${name}: the first argument must be a function`);
-        ms = Math.trunc(Number(ms));
-        if (!(ms >= 1) || ms > MOST_MS)
-            ms = repeat || ms > MOST_MS ? 1 : 0;
+        ms = Number(ms) | 0; // as the web's interfaces convert it: what is above 2^31 wraps around
+        if (ms < 1)
+            ms = repeat ? 1 : 0;
         const t = { id: nextId++, fn, args, every: repeat ? ms : -1, gone: false };
         timers.set(t.id, t);
         schedule(t, ms);
@@ -87,18 +86,20 @@
             const t = pop();
             if (t.gone)
                 continue;
-            if (t.every >= 0) {
+            if (t.every >= 0)
                 schedule(t, t.every);
-            } else {
-                t.gone = true;
-                timers.delete(t.id);
-            }
             // a microtask of its own: what it throws is reported, the next one runs
             queueMicrotask(() => run(t));
         }
         arm();
     }
     function run(t) {
+        if (t.gone) // by one that was due at the same time
+            return;
+        if (t.every < 0) {
+            t.gone = true;
+            timers.delete(t.id);
+        }
         try {
             t.fn.apply(undefined, t.args);
         } catch (e) {
@@ -109,5 +110,11 @@
     function setInterval(fn, ms, ...args) { return addTimer('setInterval', fn, ms, args, true); }
     function clearTimeout(id) { drop(id); }
     function clearInterval(id) { drop(id); }
-    return { setTimeout, setInterval, clearTimeout, clearInterval, tick };
+    // For signals: once, in so many milliseconds, which may be more than a timer of a module takes.
+    function later(fn, ms) {
+        const t = { id: nextId++, fn, args: [], every: -1, gone: false };
+        timers.set(t.id, t);
+        schedule(t, ms);
+    }
+    return { later, setTimeout, setInterval, clearTimeout, clearInterval, tick };
 })

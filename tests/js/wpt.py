@@ -1,0 +1,143 @@
+"""Runs web platform tests with js_run and counts subtests: wpt.py JS_RUN CHECKOUT [-v] [PATH …]. Nothing of the tests is kept here."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# What a module's runtime is counted by: name → paths of the checkout.
+AREAS = {
+    'URL': ['url'],
+    'encoding': ['encoding'],
+    'streams': ['streams/piping', 'streams/readable-streams', 'streams/readable-byte-streams', 'streams/writable-streams',
+                'streams/transform-streams', 'streams/queuing-strategies.any.js'],
+    'abort': ['dom/abort'],
+    'events': ['dom/events'],
+    'Blob, File': ['FileAPI'],
+    'Headers': ['fetch/api/headers'],
+    'Request': ['fetch/api/request'],
+    'Response': ['fetch/api/response'],
+    'body': ['fetch/api/body'],
+    'FormData': ['xhr/formdata'],
+    'structuredClone': ['html/webappapis/structured-clone'],
+    'base64': ['html/webappapis/atob'],
+    'timers': ['html/webappapis/timers'],
+    'microtasks': ['html/webappapis/microtask-queuing'],
+    'hr-time': ['hr-time'],
+    'digest': ['WebCryptoAPI/digest'],
+    'HMAC': ['WebCryptoAPI/sign_verify/hmac.https.any.js', 'WebCryptoAPI/import_export/symmetric_importKey.https.any.js'],
+    'random': ['WebCryptoAPI/getRandomValues.any.js', 'WebCryptoAPI/randomUUID.https.any.js'],
+}
+# Not for a runtime without documents, workers, transfers and servers.
+LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|FileReader|fileReader|BlobURL|FileAPI/url|tentative|owning-type|\.html$|shadowrealm'
+                      r'|resources/|support/|tools/|worker|sharedworker|single-byte-decoder|legacy-mb|/cross-realm|-cors|keepalive'
+                      r'|priority|read-task-handling|enqueue-with-detached-buffer\.window|unsupported-labels|compression'
+                      r'|a-element|-a-area|javascript-urls|IdnaTestV2-removed|request-clone\.sub|cache|destination/|navigation-|security-policy'
+                      r'|single-byte|iso-2022|replacement-enc|big5|gb18030|shift_jis|euc|sharedarraybuffer')
+# Subtests that ask for what such a runtime has not.
+NOT_HERE = re.compile(r'SharedArrayBuffer|XMLHttpRequest|MutationObserver|MessageChannel|MessagePort|document is not defined|ImageData|ImageBitmap'
+                      r'|WebAssembly|FileList|postMessage|is not known here')
+PRELUDE = '''
+globalThis.self = globalThis.GLOBAL_THIS = globalThis;
+globalThis.location = { search: '', pathname: '/', href: 'http://web-platform.test/', origin: 'http://web-platform.test', host: 'web-platform.test',
+    protocol: 'http:', toString() { return this.href; } };
+globalThis.GLOBAL = { isWindow() { return false; }, isWorker() { return false; }, isShadowRealm() { return false; } };
+'''
+REPORT = '''
+add_completion_callback((tests, status) => {
+    print('WPT ' + JSON.stringify({ status: status.status, message: status.message,
+        tests: tests.map((t) => ({ name: t.name, status: t.status, message: t.message })) }));
+    quit();
+});
+'''
+
+
+def files_of(checkout, paths):
+    for path in paths:
+        at = checkout / path
+        found = [at] if at.is_file() else sorted(at.rglob('*.js'))
+        for f in found:
+            rel = str(f.relative_to(checkout))
+            if (at.is_file() or re.search(r'\.(any|window)\.js$', rel)) and not LEFT_OUT.search(rel):
+                yield rel
+
+
+def scripts_of(checkout, rel):
+    """The files that the test asks for by META lines, and itself."""
+    text = (checkout / rel).read_text(errors='replace')
+    for name in re.findall(r'^// META: script=(.*)$', text, re.M):
+        name = name.strip().split('?')[0]
+        yield checkout / name.lstrip('/') if name.startswith('/') else (checkout / rel).parent / name
+    yield checkout / rel
+
+
+def variants_of(checkout, rel):
+    text = (checkout / rel).read_text(errors='replace')
+    return re.findall(r'^// META: variant=(.*)$', text, re.M) or ['']
+
+
+def data_of(checkout, rel):
+    """JSON files that a test fetches, by the name it uses."""
+    out = {}
+    text = ''.join(p.read_text(errors='replace') for p in scripts_of(checkout, rel) if p.exists())
+    for name in set(re.findall(r'''["'`]([\w./-]+\.json)["'`]''', text)):
+        for at in ((checkout / rel).parent / name, checkout / name.lstrip('/')):
+            if at.is_file():
+                out[name] = at.read_text()
+                break
+    return out
+
+
+def run(js_run, checkout, rel, variant):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        before, after = folder / 'before.js', folder / 'after.js'
+        data = data_of(checkout, rel)
+        fetch = 'globalThis.fetch = undefined;' if not data else (
+            'const wptData = ' + json.dumps(data) + '; globalThis.fetch = async (name) => ({ ok: true, json: async () => JSON.parse(wptData[name]), '
+            'text: async () => wptData[name] });')
+        before.write_text(PRELUDE + f'location.search = {json.dumps(variant)};' + fetch)
+        after.write_text(REPORT)
+        command = [js_run, before, checkout / 'resources/testharness.js', after, *scripts_of(checkout, rel)]
+        try:
+            p = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors='replace', timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            return rel + variant, None, 'timeout'
+        for line in p.stdout.split('\n'):
+            if line.startswith('WPT '):
+                return rel + variant, json.loads(line[4:]), p.stderr
+        return rel + variant, None, p.stderr
+
+
+def main():
+    js_run, checkout, *rest = sys.argv[1:]
+    verbose = '-v' in rest
+    rest = [r for r in rest if r != '-v']
+    checkout = pathlib.Path(checkout).resolve()
+    areas = {path: [path] for path in rest} or AREAS
+    jobs = concurrent.futures.ThreadPoolExecutor(int(os.environ.get('WPT_JOBS', '2')))
+    for area, paths in areas.items():
+        passed = total = 0
+        todo = [(f, v) for f in files_of(checkout, paths) for v in variants_of(checkout, f)]
+        for rel, result, err in jobs.map(lambda t: run(js_run, checkout, *t), todo):
+            if result is None and NOT_HERE.search(err):
+                continue
+            if result is None or not result['tests']:
+                total += 1
+                if verbose:
+                    print(f'  {rel}: does not run: {(err.strip().splitlines() or ["no result"])[0][:200]}')
+                continue
+            for t in result['tests']:
+                if t['status'] != 0 and NOT_HERE.search(f'{t["name"]} {t["message"]}'):
+                    continue
+                total += 1
+                passed += t['status'] == 0
+                if verbose and t['status'] != 0:
+                    print(f'  {rel}: {t["name"][:120]}: {(t["message"] or "")[:160]}')
+        print(f'{area}: {passed} of {total}', flush=True)
+
+
+main()

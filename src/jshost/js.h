@@ -32,6 +32,7 @@ typedef struct abx_js {
     JSValue rejected;         /* array of promises that were rejected and not handled yet */
     JSValue internal;         /* what the runtime's own JavaScript is given: C functions by name */
     struct abx_js_lazy *lazy; /* jshost/lazy.h */
+    struct abx_js_net *net;   /* jshost/turn.h */
     /* What may still call into JavaScript by itself: timers, transfers, sockets. At 0 a promise that is pending without queued work
      * stays so. */
     size_t open;

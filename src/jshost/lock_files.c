@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "jshost/lock.h"
+#include "net/ca.h"
 
 /* Rights on files of Landlock's versions 1 to 5, by their bits: headers may be older than the kernel. */
 #define RIGHTS_1 ((1ULL << 13) - 1)
@@ -29,6 +31,26 @@ static void allow_reading(int set, const char *path)
         (void)!syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
+/* The certificate authorities, which the environment names. Folders hold links: what they usually lead to is allowed too. */
+static void allow_authorities(int set)
+{
+    static const char *const behind[] = {"/usr/share/ca-certificates",
+                                         "/usr/local/share/ca-certificates", "/etc/ca-certificates",
+                                         "/etc/pki/ca-trust/extracted"};
+    abx_ca_places places;
+    abx_ca_places_find(&places);
+    if (places.file)
+        allow_reading(set, places.file);
+    if (places.dir) {
+        char *rest = places.dir;
+        for (char *dir; (dir = strsep(&rest, ":"));)
+            allow_reading(set, dir);
+        for (size_t i = 0; i < ABX_COUNT(behind); i++)
+            allow_reading(set, behind[i]);
+    }
+    abx_ca_places_clear(&places);
+}
+
 int abx__js_lock_files(abx_error **err)
 {
     static const char *const names[] = {"/etc/resolv.conf", "/etc/hosts",     "/etc/nsswitch.conf",
@@ -44,6 +66,7 @@ int abx__js_lock_files(abx_error **err)
         return abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot lock the module");
     for (size_t i = 0; i < ABX_COUNT(names); i++)
         allow_reading(set, names[i]);
+    allow_authorities(set);
     if (syscall(SYS_landlock_restrict_self, set, 0) < 0)
         return abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot lock the module");
     return 0;

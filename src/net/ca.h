@@ -21,6 +21,8 @@ typedef struct abx_ca_places {
 /* SSL_CERT_FILE and SSL_CERT_DIR where they are set, else the usual place of the distribution: a hashed folder, else a
  * bundle, else neither. No file is opened. */
 void abx_ca_places_find(abx_ca_places *places);
+/* The same for a process that shall open few files: a bundle goes before a folder. */
+void abx_ca_places_find_bundle(abx_ca_places *places);
 void abx_ca_places_clear(abx_ca_places *places);
 /* All of them as PEM text, a line break behind each: what SSL_CERT_FILE names if by_environment, else of the usual
  * places. An empty buffer when there are none. 0, or -1 and HOME: a file that SSL_CERT_FILE names cannot be read. */

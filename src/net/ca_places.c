@@ -70,6 +70,16 @@ void abx_ca_places_find(abx_ca_places *places)
         places->file = usual_file();
 }
 
+void abx_ca_places_find_bundle(abx_ca_places *places)
+{
+    abx_ca_places_find(places);
+    if (places->by_environment)
+        return;
+    abx_ca_places_clear(places);
+    if (!(places->file = usual_file()))
+        places->dir = usual_dir();
+}
+
 void abx_ca_places_clear(abx_ca_places *places)
 {
     free(places->file);
@@ -112,14 +122,11 @@ int abx_ca_read_all(bool by_environment, abx_buf *out, abx_error **err)
     abx_ca_places places = {0};
     int rc = 0;
 
+    /* A bundle is read faster than a folder, and the distributions that have both make one of the other. */
     if (by_environment)
-        abx_ca_places_find(&places);
-    if (!places.by_environment) {
-        /* A bundle is read faster than a folder, and the distributions that have both make one of the other. */
-        abx_ca_places_clear(&places);
-        if (!(places.file = usual_file()))
-            places.dir = usual_dir();
-    }
+        abx_ca_places_find_bundle(&places);
+    else if (!(places.file = usual_file()))
+        places.dir = usual_dir();
     if (places.file)
         rc = add_file(places.file, out, err);
     char *rest = places.dir;

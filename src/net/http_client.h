@@ -31,6 +31,7 @@ typedef struct abx_http_options {
     size_t max_head_bytes;       /* answers with a longer head fail; 0: 64 KiB */
     uint64_t connect_timeout_ms; /* 0: 30 s */
     const char *user_agent;      /* NULL: "abx/VERSION" */
+    unsigned max_connections;    /* requests over it wait; 0: no limit */
     bool no_proxy;               /* true: the proxy variables of the environment are ignored */
     const abx_log *log;          /* borrowed, or NULL */
 } abx_http_options;
@@ -80,6 +81,23 @@ int abx_http_start(abx_http *http, const abx_http_request *request,
 void abx_http_cancel(abx_http_transfer *t);
 /* In on_end: whether a byte of the request left for the server. */
 bool abx_http_was_sent(const abx_http_transfer *t);
+/* In on_head: the words behind the status ("Not Found"), maybe "". */
+const char *abx_http_reason(const abx_http_transfer *t);
+
+/* What broke an exchange, for those who decide by it; the error has the words. */
+typedef enum abx_http_fault {
+    ABX_HTTP_FAULT_NONE,
+    ABX_HTTP_FAULT_NAME,         /* the host's name leads nowhere */
+    ABX_HTTP_FAULT_CONNECT,      /* refused, unreachable */
+    ABX_HTTP_FAULT_CONNECT_TIME, /* nobody answered in time */
+    ABX_HTTP_FAULT_TRUST,        /* its certificate */
+    ABX_HTTP_FAULT_TLS,
+    ABX_HTTP_FAULT_CLOSED, /* the connection broke */
+    ABX_HTTP_FAULT_ANSWER, /* no HTTP, or over a limit */
+    ABX_HTTP_FAULT_OTHER
+} abx_http_fault;
+/* In on_end. number: errno of the system where it said something, else 0. */
+abx_http_fault abx_http_fault_of(const abx_http_transfer *t, int *number);
 /* Stop and go on with on_body: while paused at most 1 MiB is held back, the rest waits in the socket. */
 void abx_http_pause(abx_http_transfer *t);
 void abx_http_resume(abx_http_transfer *t);

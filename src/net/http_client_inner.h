@@ -3,6 +3,7 @@
  *   http_client.c    the public calls
  *   http_multi.c     curl's multi socket interface on the loop
  *   http_transfer.c  one transfer: its curl handle, curl's callbacks, its end
+ *   http_fault.c     what broke a transfer, as a word
  *   http_ssl_init.c  setting up curl without setting up OpenSSL in advance
  *   http_trust.c     the authorities of a client; http_verify.c why a server is not trusted
  *   ws_client.c      frames (wslay) over an upgraded transfer
@@ -61,6 +62,10 @@ struct abx_http_transfer {
     abx_http_headers headers; /* of the answer, while its head comes in */
     size_t head_bytes;
     int status;
+    char *reason;
+    CURLcode code; /* at its end, with the system's number */
+    int system;
+    bool connected;
     uint64_t body_bytes, max_body_bytes;
 
     char *body; /* the request's, whole */

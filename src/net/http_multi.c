@@ -213,6 +213,9 @@ int abx__multi_open(abx_http *http, abx_error **err)
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, set_timer);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    if (http->options.max_connections)
+        curl_multi_setopt(http->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                          (long)http->options.max_connections);
     uv_timer_init(http->loop, &http->timer);
     uv_prepare_init(http->loop, &http->prepare);
     uv_check_init(http->loop, &http->check);

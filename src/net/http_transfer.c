@@ -22,6 +22,9 @@ static void head_begin(abx_http_transfer *t, const char *line)
 
     abx_http_headers_clear(&t->headers);
     t->status = space ? (int)strtol(space + 1, NULL, 10) : 0;
+    const char *words = space ? strchr(space + 1, ' ') : NULL;
+    free(t->reason);
+    t->reason = abx_strdup(words ? words + 1 : "");
 }
 
 static void head_line(abx_http_transfer *t, const char *line, size_t n)
@@ -354,6 +357,7 @@ static void transfer_free(abx_http_transfer *t)
     abx_buf_clear(&t->out);
     abx_error_free(t->error);
     free(t->server);
+    free(t->reason);
     free(t->host);
     abx__verdict_clear(&t->verdict);
     free(t->body);
@@ -516,10 +520,16 @@ static void unlink_transfer(abx_http_transfer *t)
 void abx__transfer_finish(abx_http_transfer *t, CURLcode code)
 {
     ABX_AUTO_ERROR error = NULL;
-    long sent = 0;
+    long sent = 0, system = 0;
+    curl_off_t connected = 0;
 
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &system);
+    curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected);
     t->sent = sent > 0;
+    t->code = code;
+    t->system = (int)system;
+    t->connected = connected > 0;
     drop_handle(t);
     unlink_transfer(t);
     if (t->error)

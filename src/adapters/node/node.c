@@ -1,6 +1,7 @@
 #include "adapters/node/node.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,9 +12,11 @@
 #include "jshost/bundle.h"
 #include "jshost/jshost.h"
 #include "local/starter.h"
+#include "net/ca.h"
 
 typedef struct node_state {
     char **words; /* that start this program, and the hidden word */
+    char **envp;  /* how this machine reaches the network: nothing of the module sees it */
     int bundle_fd;
 } node_state;
 
@@ -21,6 +24,7 @@ static void free_state(void *state)
 {
     node_state *s = state;
     abx_words_free(s->words);
+    abx_words_free(s->envp);
     abx_close_fd(&s->bundle_fd);
     free(s);
 }
@@ -63,11 +67,43 @@ static char **make_words(const abx_connection *c, abx_error **err)
     return words;
 }
 
+static char *variable(const char *name, const char *path)
+{
+    ABX_AUTO_FREE char *whole =
+        realpath(path, NULL); /* the process has another working directory */
+    return abx_format("%s=%s", name, whole ? whole : path);
+}
+
+/* Proxies as this process has them, and where the certificate authorities are: the module's process does not look for them. */
+static char **make_environment(void)
+{
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                          "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
+    char **list = abx_alloc_array(ABX_COUNT(proxies) + 3, sizeof(char *));
+    abx_ca_places places;
+    size_t count = 0;
+    for (size_t i = 0; i < ABX_COUNT(proxies); i++) {
+        const char *value = getenv(proxies[i]);
+        if (value && *value)
+            list[count++] = abx_format("%s=%s", proxies[i], value);
+    }
+    abx_ca_places_find_bundle(&places);
+    if (places.file)
+        list[count++] = variable("SSL_CERT_FILE", places.file);
+    if (places.dir && places.by_environment)
+        list[count++] = abx_format("SSL_CERT_DIR=%s", places.dir);
+    else if (places.dir)
+        list[count++] = variable("SSL_CERT_DIR", places.dir);
+    abx_ca_places_clear(&places);
+    return list;
+}
+
 static void *prepare(const abx_connection *connection, abx_error **err)
 {
     node_state *s = ABX_NEW(node_state);
     s->bundle_fd = memfd_create("module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     s->words = make_words(connection, err);
+    s->envp = make_environment();
     if (s->words && s->bundle_fd < 0)
         abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot hand over the module");
     if (s->words && s->bundle_fd >= 0 && write_bundle(s->bundle_fd, connection, err) == 0)
@@ -78,11 +114,10 @@ static void *prepare(const abx_connection *connection, abx_error **err)
 
 static void fill(void *state, abx_epp_session_options *options)
 {
-    static char *const nothing[] = {NULL};
     const node_state *s = state;
     options->path = s->words[0];
     options->argv = s->words;
-    options->envp = nothing;
+    options->envp = s->envp;
     options->cwd = "/";
     options->extra_fd = s->bundle_fd;
 }

@@ -1,0 +1,53 @@
+/* Work of natives that must not run where it arises: handlers of the network run inside of curl. It runs from the loop's next turn, inside
+ * of enter and leave, so that what has come together goes to JavaScript at once. And promises that C settles.
+ * Threads: the loop's. */
+#ifndef ABX_JSHOST_TURN_H
+#define ABX_JSHOST_TURN_H
+
+#include "jshost/js.h"
+#include "net/http_client.h"
+
+/* First member of what waits. */
+typedef struct abx_js_due {
+    struct abx_js_due *next;
+    bool queued;
+    void (*run)(struct abx_js_due *due); /* may free it */
+} abx_js_due;
+
+/* What the natives of the network share: made at their first use. */
+typedef struct abx_js_net {
+    abx_js *js;
+    abx_http *pool; /* of fetch and WebSocket; opened at their first request */
+    uv_idle_t turn;
+    abx_js_due *due;
+    unsigned transfers; /* in flight */
+    JSClassID transfer_class, socket_class;
+} abx_js_net;
+
+abx_js_net *abx__js_net(abx_js *js);
+/* NULL and *err: the client cannot be set up. */
+abx_http *abx__js_pool(abx_js *js, abx_error **err);
+
+/* Run it soon; again: nothing more. */
+void abx__js_due(abx_js *js, abx_js_due *due);
+void abx__js_due_drop(abx_js *js, abx_js_due *due); /* it is about to be freed */
+
+/* One promise at a time. While it waits its functions are kept, so that what it leads to lives. */
+typedef struct abx_js_waiter {
+    bool waiting;
+    JSValue functions[2];
+} abx_js_waiter;
+
+/* A new promise, or an exception (one waits already: TypeError). */
+JSValue abx__js_wait(JSContext *ctx, abx_js_waiter *w);
+/* Settle; value is freed. Nothing when nobody waits. */
+void abx__js_resolve(JSContext *ctx, abx_js_waiter *w, JSValue value);
+void abx__js_reject(JSContext *ctx, abx_js_waiter *w, JSValue reason);
+void abx__js_waiter_clear(JSRuntime *rt, abx_js_waiter *w);
+
+/* Error objects. code: a word, or NULL. */
+JSValue abx__js_error(JSContext *ctx, const char *message, const char *code);
+/* Throws a TypeError of any length. */
+JSValue abx__js_throw(JSContext *ctx, const char *message);
+
+#endif

@@ -18,3 +18,11 @@ function(abx_area path)
         target_link_libraries(abx_${name} INTERFACE abx_flags abx_deps ${uses})
     endif()
 endfunction()
+
+# abx_small(PATHS...): these areas are walked through once a command, not in a loop: released for size, not for speed.
+function(abx_small)
+    foreach(path IN LISTS ARGN)
+        string(REPLACE "/" "_" name ${path})
+        target_compile_options(abx_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+    endforeach()
+endfunction()

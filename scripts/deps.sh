@@ -100,7 +100,8 @@ curl_options() {
     local p
     for p in DICT FILE FTP GOPHER IMAP IPFS LDAP LDAPS MQTT POP3 RTSP SMTP TELNET TFTP \
         ALTSVC AWS COOKIES DOH HSTS KERBEROS_AUTH NEGOTIATE_AUTH NETRC FORM_API MIME \
-        LIBCURL_OPTION OPENSSL_AUTO_LOAD_CONFIG; do
+        LIBCURL_OPTION OPENSSL_AUTO_LOAD_CONFIG BEARER_AUTH DIGEST_AUTH SRP PARSEDATE \
+        SHUFFLE_DNS GETOPTIONS HEADERS_API BINDLOCAL PROGRESS_METER; do
         printf -- '-DCURL_DISABLE_%s=ON\n' "$p"
     done
     printf -- '-D%s\n' \
@@ -114,7 +115,9 @@ curl_options() {
         CURL_CA_BUNDLE=none CURL_CA_PATH=none CURL_CA_FALLBACK=OFF \
         "ZLIB_INCLUDE_DIR=$stage/include" "ZLIB_LIBRARY=$stage/lib/libz.a"
     printf -- '-DCMAKE_C_FLAGS=%s\n' \
-        "-ffunction-sections -fdata-sections -fvisibility=hidden -fstack-protector-strong -w"
+        "-ffunction-sections -fdata-sections -fvisibility=hidden -fstack-protector-strong -w \
+-DOPENSSL_NO_ENGINE -DOPENSSL_NO_OCSP"
+    printf -- '-DCMAKE_C_FLAGS_RELEASE=%s\n' "-Os -DNDEBUG"
 }
 
 build() {

@@ -27,6 +27,7 @@ typedef struct js_transfer {
     size_t len, cap;
     char *error, code[40];
     JSValue aborted; /* why, or JS_UNDEFINED */
+    JSValue self;    /* while a promise waits it lives; or JS_UNDEFINED */
     abx_js_waiter head, read, drain;
 } js_transfer;
 
@@ -201,7 +202,7 @@ static bool failed(const js_transfer *x)
     return !JS_IsUndefined(x->aborted) || (!x->t && x->error);
 }
 
-static void settle(js_transfer *x)
+static void answer(js_transfer *x)
 {
     JSContext *ctx = x->js->ctx;
     if (x->head.waiting && x->head_done && JS_IsUndefined(x->aborted))
@@ -218,6 +219,23 @@ static void settle(js_transfer *x)
         abx__js_resolve(ctx, &x->read, take_bytes(x));
     else if (!x->t)
         abx__js_resolve(ctx, &x->read, JS_UNDEFINED);
+}
+
+/* Settle what can be; x may be gone afterwards. */
+static void settle(js_transfer *x)
+{
+    answer(x);
+    if (!x->head.waiting && !x->read.waiting && !x->drain.waiting) {
+        JSValue self = x->self;
+        x->self = JS_UNDEFINED;
+        JS_FreeValue(x->js->ctx, self);
+    }
+}
+
+static void pin(js_transfer *x, JSValueConst self)
+{
+    if (JS_IsUndefined(x->self))
+        x->self = JS_DupValue(x->js->ctx, self);
 }
 
 static void run_due(abx_js_due *due)
@@ -250,6 +268,7 @@ static JSValue transfer_wait(JSContext *ctx, JSValueConst self, int argc, JSValu
     JSValue promise = abx__js_wait(ctx, what == HEAD ? &x->head : &x->read);
     if (JS_IsException(promise))
         return promise;
+    pin(x, self);
     if (what == COLLECT && !x->whole) {
         x->whole = true;
         if (x->paused && x->t) {
@@ -273,8 +292,10 @@ static JSValue transfer_write(JSContext *ctx, JSValueConst self, int argc, JSVal
     JSValue promise = abx__js_wait(ctx, &x->drain);
     if (JS_IsException(promise))
         return promise;
+    pin(x, self);
     if (abx_js_bytes(ctx, argv[0], &bytes, &n) < 0) {
         abx__js_reject(ctx, &x->drain, JS_GetException(ctx));
+        settle(x);
         return promise;
     }
     x->writable = !x->t || abx_http_write(x->t, bytes, n) == 1;
@@ -447,7 +468,7 @@ static JSValue native_http(JSContext *ctx, JSValueConst self, int argc, JSValueC
     x->js = js;
     x->due.run = run_due;
     x->owned = true;
-    x->aborted = JS_UNDEFINED;
+    x->aborted = x->self = JS_UNDEFINED;
     abx_http_request r = {
         .method = method, .url = url, .headers = (const char *const *)lines, .header_count = count};
     int rc = JS_IsException(object) ? -1 : start(ctx, x, &r, argv[3]);

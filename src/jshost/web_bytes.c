@@ -166,6 +166,25 @@ static JSValue native_decode(JSContext *ctx, JSValueConst self, int argc, JSValu
     return text;
 }
 
+/* latin1(bytes): a string with a unit for each byte */
+static JSValue native_latin1(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    const uint8_t *bytes;
+    size_t n;
+    (void)self;
+    (void)argc;
+    if (abx_js_bytes(ctx, argv[0], &bytes, &n) < 0)
+        return JS_EXCEPTION;
+    uint16_t *units = js_malloc(ctx, (n + 1) * sizeof(*units));
+    if (!units)
+        return JS_EXCEPTION;
+    for (size_t i = 0; i < n; i++)
+        units[i] = bytes[i];
+    JSValue v = JS_NewStringUTF16(ctx, units, n);
+    js_free(ctx, units);
+    return v;
+}
+
 /* random(n): n bytes, at most 65,536 */
 static JSValue native_random(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
 {
@@ -186,9 +205,8 @@ static JSValue native_random(JSContext *ctx, JSValueConst self, int argc, JSValu
 }
 
 static const JSCFunctionListEntry functions[] = {
-    JS_CFUNC_DEF("encode", 1, native_encode),
-    JS_CFUNC_DEF("encodeInto", 2, native_encode_into),
-    JS_CFUNC_DEF("decode", 4, native_decode),
+    JS_CFUNC_DEF("encode", 1, native_encode), JS_CFUNC_DEF("encodeInto", 2, native_encode_into),
+    JS_CFUNC_DEF("decode", 4, native_decode), JS_CFUNC_DEF("latin1", 1, native_latin1),
     JS_CFUNC_DEF("random", 1, native_random),
 };
 

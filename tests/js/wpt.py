@@ -32,18 +32,20 @@ AREAS = {
     'random': ['WebCryptoAPI/getRandomValues.any.js', 'WebCryptoAPI/randomUUID.https.any.js'],
 }
 # Not for a runtime without documents, workers, transfers and servers.
-LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|FileReader|fileReader|BlobURL|FileAPI/url|tentative|owning-type|\.html$|shadowrealm'
+LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|[Ff]ile[Rr]eader|BlobURL|FileAPI/url|tentative|owning-type|\.html$|shadowrealm'
                       r'|resources/|support/|tools/|worker|sharedworker|single-byte-decoder|legacy-mb|/cross-realm|-cors|keepalive'
                       r'|priority|read-task-handling|enqueue-with-detached-buffer\.window|unsupported-labels|compression'
                       r'|a-element|-a-area|javascript-urls|IdnaTestV2-removed|request-clone\.sub|cache|destination/|navigation-|security-policy'
                       r'|single-byte|iso-2022|replacement-enc|big5|gb18030|shift_jis|euc|sharedarraybuffer')
 # Subtests that ask for what such a runtime has not.
 NOT_HERE = re.compile(r'SharedArrayBuffer|XMLHttpRequest|MutationObserver|MessageChannel|MessagePort|document is not defined|ImageData|ImageBitmap'
-                      r'|WebAssembly|FileList|postMessage|is not known here')
+                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader|^fetch\(\)|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|on bad port|onload is not|no-cors')
 PRELUDE = '''
 globalThis.self = globalThis.GLOBAL_THIS = globalThis;
 globalThis.location = { search: '', pathname: '/', href: 'http://web-platform.test/', origin: 'http://web-platform.test', host: 'web-platform.test',
     protocol: 'http:', toString() { return this.href; } };
+internal.base = location.href;
+delete globalThis.internal;
 globalThis.GLOBAL = { isWindow() { return false; }, isWorker() { return false; }, isShadowRealm() { return false; } };
 '''
 REPORT = '''
@@ -80,13 +82,14 @@ def variants_of(checkout, rel):
 
 
 def data_of(checkout, rel):
-    """JSON files that a test fetches, by the name it uses."""
+    """Files that a test fetches, by the name it uses."""
     out = {}
     text = ''.join(p.read_text(errors='replace') for p in scripts_of(checkout, rel) if p.exists())
-    for name in set(re.findall(r'''["'`]([\w./-]+\.json)["'`]''', text)):
-        for at in ((checkout / rel).parent / name, checkout / name.lstrip('/')):
-            if at.is_file():
-                out[name] = at.read_text()
+    for name in set(re.findall(r'''["'`]([\w./-]+\.\w+)["'`]''', text)):
+        parent = (checkout / rel).parent
+        for at in (parent / name, checkout / name.lstrip('/'), parent / '../resources' / name):
+            if at.is_file() and at.suffix in ('.json', '.txt', '.html'):
+                out[at.name] = at.read_text(errors='replace')
                 break
     return out
 
@@ -96,14 +99,13 @@ def run(js_run, checkout, rel, variant):
         folder = pathlib.Path(folder)
         before, after = folder / 'before.js', folder / 'after.js'
         data = data_of(checkout, rel)
-        fetch = 'globalThis.fetch = undefined;' if not data else (
-            'const wptData = ' + json.dumps(data) + '; globalThis.fetch = async (name) => ({ ok: true, json: async () => JSON.parse(wptData[name]), '
-            'text: async () => wptData[name] });')
+        fetch = f'const wptData = {json.dumps(data)}; globalThis.fetch = async (name) => new Response(wptData[name.split("/").pop()]);'
         before.write_text(PRELUDE + f'location.search = {json.dumps(variant)};' + fetch)
         after.write_text(REPORT)
         command = [js_run, before, checkout / 'resources/testharness.js', after, *scripts_of(checkout, rel)]
         try:
-            p = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors='replace', timeout=120, check=False)
+            p = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors='replace', timeout=120, check=False,
+                               env={**os.environ, 'JS_RUN_INTERNAL': '1'})
         except subprocess.TimeoutExpired:
             return rel + variant, None, 'timeout'
         for line in p.stdout.split('\n'):

@@ -6,143 +6,6 @@
     const REDIRECTS = 20, DRAIN = 65536;
     const NULL_BODY = [101, 204, 205, 304];
 
-    // --- headers and answers, until those of the web platform are there
-
-    const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-    class Headers {
-        #map = new Map(); // name → values
-        constructor(init) {
-            if (init === undefined || init === null)
-                return;
-            if (typeof init !== 'object')
-                throw new TypeError('Headers: an object or pairs are needed');
-            for (const [name, value] of init[Symbol.iterator] ? init : Object.entries(init))
-                this.append(name, value);
-        }
-        static #name(name) {
-            name = String(name);
-            if (!token.test(name))
-                throw new TypeError(`Headers: '${name}' is no name of a header`);
-            return name.toLowerCase();
-        }
-        static #value(value) {
-            value = String(value).replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, '');
-            if (/[\0\n\r]|[^\0-\xFF]/.test(value))
-                throw new TypeError('Headers: a value has a character that is not allowed');
-            return value;
-        }
-        append(name, value) {
-            name = Headers.#name(name);
-            value = Headers.#value(value);
-            const list = this.#map.get(name);
-            list ? list.push(value) : this.#map.set(name, [value]);
-        }
-        set(name, value) { this.#map.set(Headers.#name(name), [Headers.#value(value)]); }
-        get(name) { return this.#map.get(Headers.#name(name))?.join(', ') ?? null; }
-        has(name) { return this.#map.has(Headers.#name(name)); }
-        delete(name) { this.#map.delete(Headers.#name(name)); }
-        getSetCookie() { return [...this.#map.get('set-cookie') ?? []]; }
-        *entries() {
-            for (const name of [...this.#map.keys()].sort())
-                if (name === 'set-cookie')
-                    for (const value of this.#map.get(name))
-                        yield [name, value];
-                else
-                    yield [name, this.get(name)];
-        }
-        *keys() { for (const [name] of this.entries()) yield name; }
-        *values() { for (const [, value] of this.entries()) yield value; }
-        forEach(fn, self) { for (const [name, value] of this.entries()) fn.call(self, value, name, this); }
-        [Symbol.iterator]() { return this.entries(); }
-    }
-    const made = Symbol('made');
-    class Response {
-        #init; #source; #used = false;
-        constructor(body, init = {}, key = undefined) {
-            this.#init = { status: 200, statusText: '', url: '', redirected: false, ...init };
-            this.#init.headers = new Headers(init.headers);
-            if (key === made) {
-                this.#source = body;
-            } else {
-                const bytes = bodyOf(body).bytes ?? null;
-                let left = bytes;
-                this.#source = bytes && {
-                    async read() { const b = left; left = undefined; return b; },
-                    async collect() { return left; },
-                    async cancel() { left = undefined; },
-                };
-            }
-        }
-        get status() { return this.#init.status; }
-        get statusText() { return this.#init.statusText; }
-        get ok() { return this.status >= 200 && this.status < 300; }
-        get url() { return this.#init.url; }
-        get redirected() { return this.#init.redirected; }
-        get headers() { return this.#init.headers; }
-        get type() { return 'default'; }
-        get bodyUsed() { return this.#used; }
-        async bytes() {
-            if (this.#used)
-                throw new TypeError('the body was read already');
-            if (!this.#source)
-                return new Uint8Array(0);
-            this.#used = true;
-            return this.#source.collect();
-        }
-        async arrayBuffer() { return (await this.bytes()).buffer; }
-        async text() {
-            const { TextDecoder } = internal.need('text');
-            return new TextDecoder().decode(await this.bytes());
-        }
-        async json() { return JSON.parse(await this.text()); }
-        // chunk by chunk, until body is a stream
-        async *[Symbol.asyncIterator]() {
-            if (this.#used)
-                throw new TypeError('the body was read already');
-            this.#used = true;
-            try {
-                for (let chunk; this.#source && (chunk = await this.#source.read());)
-                    yield chunk;
-            } finally {
-                await this.#source?.cancel();
-            }
-        }
-    }
-    const pairs = (flat) => Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
-    const responseFrom = ({ headers, body, ...init }) => new Response(body, { ...init, headers: pairs(headers) }, made);
-    function bodyOf(body) {
-        if (body === undefined || body === null)
-            return {};
-        if (body instanceof ArrayBuffer || ArrayBuffer.isView(body))
-            return { bytes: internal.need('text').bytesOf(body, 'body').slice() };
-        if (typeof body === 'object' && typeof (body[Symbol.asyncIterator] ?? body[Symbol.iterator]) === 'function' && !(body instanceof String))
-            return { stream: body };
-        return { bytes: internal.encode(String(body)), type: 'text/plain;charset=UTF-8' };
-    }
-    const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT'];
-    function requestOf(input, init = {}) {
-        init = init ?? {};
-        let method = init.method === undefined ? 'GET' : String(init.method);
-        if (!token.test(method) || ['CONNECT', 'TRACE', 'TRACK'].includes(method.toUpperCase()))
-            throw new TypeError(`fetch: '${method}' is no method that can be used`);
-        if (METHODS.includes(method.toUpperCase()))
-            method = method.toUpperCase();
-        const body = bodyOf(init.body), headers = new Headers(init.headers);
-        if ((body.bytes || body.stream) && (method === 'GET' || method === 'HEAD'))
-            throw new TypeError('fetch: a request with GET or HEAD has no body');
-        if (body.stream && init.duplex !== 'half')
-            throw new TypeError("fetch: a body that is a stream needs duplex: 'half'");
-        if (body.type && !headers.has('content-type'))
-            headers.set('content-type', body.type);
-        const redirect = init.redirect === undefined ? 'follow' : String(init.redirect);
-        if (!['follow', 'error', 'manual'].includes(redirect))
-            throw new TypeError("fetch: redirect is 'follow', 'error' or 'manual'");
-        const signal = init.signal ?? undefined;
-        if (signal !== undefined && !isSignal(signal))
-            throw new TypeError('fetch: signal must be an AbortSignal');
-        return { method, url: String(input), headers: [...headers], redirect, signal, body };
-    }
-
     // --- one request with its answer
 
     const broken = (message, cause) => new TypeError(message, cause === undefined ? undefined : { cause });
@@ -236,7 +99,7 @@
             const location = [301, 302, 303, 307, 308].includes(head.status) ? locationOf(head) : undefined;
             if (location === undefined || r.redirect === 'manual') {
                 const empty = method === 'HEAD' || NULL_BODY.includes(head.status);
-                return internal.responseFrom({
+                return internal.need('response').responseFrom({
                     status: head.status, statusText: head.statusText, headers: head.headers, url: at.href, redirected: hops > 0,
                     body: empty ? null : sourceOf(transfer, r.signal),
                 });
@@ -262,24 +125,24 @@
     }
     // An address, resolved; its fragment stays here.
     function place(text, base) {
-        let at;
-        try {
-            at = internal.place(text, base);
-        } catch (e) {
-            throw broken('fetch failed', e);
-        }
-        if (at.credentials)
+        const { urlParse, urlGet, urlSet } = internal, u = urlParse(text, base);
+        if (u === undefined)
+            throw broken('fetch failed', new TypeError(`'${text.slice(0, 200)}' is no URL`));
+        const protocol = urlGet(u, 2);
+        if (protocol !== 'http:' && protocol !== 'https:')
+            throw broken('fetch failed', new TypeError(`'${protocol.slice(0, 40)}' is neither http nor https`));
+        if (urlGet(u, 3) !== '' || urlGet(u, 4) !== '')
             throw broken('fetch failed', new TypeError('the URL holds a user or a password'));
-        return at;
+        urlSet(u, 10, '');
+        return { href: urlGet(u, 0), origin: urlGet(u, 1) };
     }
-    internal.responseFrom ??= responseFrom;
     async function fetch(input, init) {
         if (arguments.length === 0)
             throw new TypeError('fetch: a URL is needed');
-        const r = requestOf(input, init);
+        const r = internal.need('request').forFetch(input, init);
         if (r.signal?.aborted)
             throw r.signal.reason;
         return follow(r);
     }
-    return { fetch, Headers, Response };
+    return { fetch };
 })

@@ -9,7 +9,9 @@
                 defineProperty(target, key, { enumerable: true });
         }
     }
+    const prototypes = new Set(), { has } = Set.prototype, { getPrototypeOf } = Object;
     function idl(cls, constants) {
+        prototypes.add(cls.prototype);
         enumerate(cls.prototype, ['constructor']);
         enumerate(cls, ['length', 'name', 'prototype']);
         defineProperty(cls.prototype, Symbol.toStringTag, { value: cls.name, configurable: true });
@@ -19,6 +21,13 @@
             defineProperty(cls.prototype, name, d);
         }
         return cls;
+    }
+    // Is it of one of these classes?
+    function isPlatform(v) {
+        for (let p = getPrototypeOf(v); p !== null; p = getPrototypeOf(p))
+            if (Reflect.apply(has, prototypes, [p]))
+                return true;
+        return false;
     }
     // At least n arguments.
     function need(args, n, what) {
@@ -74,5 +83,5 @@
             defineProperty(cls.prototype, name, { value: methods[name], writable: true, enumerable: true, configurable: true });
         defineProperty(cls.prototype, Symbol.iterator, { value: methods.entries, writable: true, configurable: true });
     }
-    return { idl, need, byteString, usv, pairs };
+    return { idl, isPlatform, need, byteString, usv, pairs };
 })

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the official clients that tests/sdk drives into build/sdk, as tests/sdk/clients pins them by hash: an older
-# version of each of E2B's and a newer one, and OpenSandbox's. What is there already, of the same pins, stays. Usage: scripts/sdk.sh
+# version of each of E2B's and a newer one, and OpenSandbox's; and the Node.js versions that providers run on.
+# What is there already, of the same pins, stays. Usage: scripts/sdk.sh
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -50,7 +51,7 @@ for name in python-new python-old; do
 done
 python_client opensandbox "opensandbox, code_interpreter" &
 started+=($!)
-for name in js-new js-old; do
+for name in js-new js-old node; do
     js_client "$name" &
     started+=($!)
 done

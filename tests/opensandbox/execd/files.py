@@ -266,9 +266,12 @@ def upload(handler):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as f:
                 shutil.copyfileobj(content, f, 1 << 20)
-            permit(path, asked)
         except OSError as e:
             raise Failed(500, "RUNTIME_ERROR", f"error opening destination file {path}. open {path}: {words_of(e)}") from None
+        try:
+            permit(path, asked)
+        except OSError as e:
+            raise Failed(500, "RUNTIME_ERROR", f"error chmoding file {path}. chown {path}: {words_of(e)}") from None
 
 
 def span_of(text, size):
@@ -301,7 +304,7 @@ def download(handler):
     except OSError:
         return handler.answer(500, b"seeker can't seek\n", {"X-Content-Type-Options": "nosniff"})
     with f:
-        name = os.path.basename(path)
+        name = re.sub(r"[\r\n]", " ", os.path.basename(path))
         plain = name.isascii()
         headers = {"Content-Disposition": f'attachment; filename="{name if plain else quote(name)}"' +
                    ("" if plain else f"; filename*=UTF-8''{quote(name)}"), "Accept-Ranges": "bytes",

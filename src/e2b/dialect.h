@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "e2b/client.h"
 #include "ops/ops.h"
 
@@ -63,5 +64,9 @@ typedef struct abx_e2b_dialect {
 
 /* E2B itself. */
 extern const abx_e2b_dialect abx_e2b_plain;
+
+/* Take the members that `words` (the keys of [rest] in a manifest) name and that hold no text with {words}: all but the template, user and addresses of
+ * the data plane. What is missing or of another type stays as E2B has it. words must stay; routes: room for a text an operation. */
+void abx_e2b_dialect_take(abx_e2b_dialect *d, yyjson_val *words, const char *routes[ABX_OP_COUNT]);
 
 #endif

@@ -138,6 +138,11 @@ static void on_request(abx_epp_request *r, yyjson_val *params, void *data)
 static void on_input(abx_epp_request *r, const uint8_t *bytes, size_t n, void *data)
 {
     js_session *s = data;
+    const js_call *c = js_session_find(s, abx_epp_request_id(r));
+    if (c && c->run) {
+        js_run_input(c->run, bytes, n);
+        return;
+    }
     JSValue argv[] = {number(s, abx_epp_request_id(r)), JS_NewUint8ArrayCopy(s->js.ctx, bytes, n)};
     call_js(s, s->input, 2, argv);
 }
@@ -145,6 +150,11 @@ static void on_input(abx_epp_request *r, const uint8_t *bytes, size_t n, void *d
 static void on_input_end(abx_epp_request *r, void *data)
 {
     js_session *s = data;
+    const js_call *c = js_session_find(s, abx_epp_request_id(r));
+    if (c && c->run) {
+        js_run_input_end(c->run);
+        return;
+    }
     JSValue argv[] = {number(s, abx_epp_request_id(r))};
     call_js(s, s->input_end, 1, argv);
 }
@@ -152,6 +162,9 @@ static void on_input_end(abx_epp_request *r, void *data)
 static void on_cancel(abx_epp_request *r, void *data)
 {
     js_session *s = data;
+    const js_call *c = js_session_find(s, abx_epp_request_id(r));
+    if (c && c->run)
+        js_run_cancel(c->run);
     JSValue argv[] = {number(s, abx_epp_request_id(r))};
     call_js(s, s->cancel, 1, argv);
 }
@@ -167,6 +180,10 @@ static void on_resume(abx_epp_request *r, void *data)
     c = js_session_find(s, id);
     if (!c || c->waiting.len > 0)
         return;
+    if (c->run) {
+        js_run_resume(c->run);
+        return;
+    }
     JSValue argv[] = {number(s, id)};
     call_js(s, s->resume, 1, argv);
 }

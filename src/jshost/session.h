@@ -15,6 +15,7 @@ typedef struct js_call {
     bool ended;          /* answered by the module: goes out when nothing waits */
     yyjson_mut_doc *result;
     abx_error *error;
+    struct js_run *run; /* carries its bytes (kit_run.c), or NULL */
 } js_call;
 
 #define ABX_JS_WAITING_MAX ((size_t)64 << 20) /* bytes of a call */
@@ -44,6 +45,12 @@ js_call *js_session_find(js_session *s, uint64_t id);
 /* Send what waits; answer it when it was ended and nothing waits any more. */
 void js_call_push(js_session *s, js_call *c);
 extern const abx_epp_plugin_handlers js_session_handlers;
+
+/* kit_run.c: a call that a class of the kit answers. Its bytes pass JavaScript by. */
+void js_run_input(struct js_run *run, const uint8_t *bytes, size_t n);
+void js_run_input_end(struct js_run *run);
+void js_run_cancel(struct js_run *run);
+void js_run_resume(struct js_run *run);
 
 /* natives.c: adds what js/core.js needs to js.internal. */
 void js_natives(js_session *s);

@@ -21,7 +21,7 @@ typedef struct abx_js_net {
     uv_idle_t turn;
     abx_js_due *due;
     unsigned transfers; /* in flight */
-    JSClassID transfer_class, socket_class;
+    JSClassID transfer_class, socket_class, service_class, run_class;
 } abx_js_net;
 
 abx_js_net *abx__js_net(abx_js *js);

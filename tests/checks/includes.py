@@ -20,7 +20,7 @@ USES = {
     "e2b": "base wire net ops",
     "epp": "base wire net ops",
     "local": "base wire net ops e2b",
-    "jshost": "base wire net ops epp",
+    "jshost": "base wire net ops e2b epp",
     "adapters": "base wire net ops host e2b epp local jshost",
     "doors": "base wire net ops host",
 }

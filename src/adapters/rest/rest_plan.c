@@ -60,67 +60,15 @@ static const char *take(rest_plan *plan, const abx_connection *c, const char *ke
 }
 
 /* --- the parts --------------------------------------------------------------------------------------------------- */
-static void take_routes(rest_plan *plan, yyjson_val *routes)
-{
-    yyjson_val *name, *route;
-    size_t i, n;
-    yyjson_obj_foreach(routes, i, n, name, route)
-    {
-        const abx_op_row *row = abx_op_find(yyjson_get_str(name));
-        if (row)
-            plan->routes[row->id] = yyjson_get_str(route);
-    }
-    plan->dialect.routes = plan->routes;
-}
-
-static abx_e2b_way way_of(const char *name)
-{
-    return strcmp(name, "v2") == 0   ? ABX_E2B_CONNECT_V2
-           : strcmp(name, "v1") == 0 ? ABX_E2B_CONNECT_V1
-                                     : ABX_E2B_RESUME;
-}
-
-static void take_control(abx_e2b_dialect *d, yyjson_val *rest)
-{
-    yyjson_val *ways = abx_json_get(rest, "connectRoutes"), *way;
-    size_t i, n;
-    d->auth_header = abx_json_str(rest, "authHeader", NULL);
-    d->auth_scheme = abx_json_str(rest, "authScheme", NULL);
-    d->key_optional = !abx_json_bool(rest, "needsKey", true);
-    d->v1_first = abx_str_eq(abx_json_str(rest, "createRoute", NULL), "v1");
-    yyjson_arr_foreach(ways, i, n, way) if (i < ABX_E2B_WAYS) d->connect[i] =
-        way_of(yyjson_get_str(way));
-    d->connect_again_ms = (uint32_t)abx_json_int(rest, "connectRetryMs", 0);
-    d->connect_lies = abx_json_bool(rest, "checkConnect", false);
-    d->default_s = (uint32_t)abx_json_int(rest, "defaultTimeoutS", 0);
-    d->idle_timeout = abx_json_bool(rest, "idleTimeout", false);
-    d->endless = abx_json_bool(rest, "unlimited", false);
-    d->no_auto_pause = !abx_json_bool(rest, "autoPause", true);
-    d->no_network_rules = !abx_json_bool(rest, "networkRules", true);
-    d->camel_network = abx_json_bool(rest, "camelNetwork", false);
-    d->no_cursor = !abx_json_bool(rest, "listPages", true);
-    d->no_filter = !abx_json_bool(rest, "listFilter", true);
-}
-
 static void take_data(rest_plan *plan, const abx_connection *c, yyjson_val *rest)
 {
     abx_e2b_dialect *d = &plan->dialect;
-    const char *upload = abx_json_str(rest, "upload", "auto");
     const char *host = take(plan, c, "dataPlaneHost");
     d->data_url = take(plan, c, "dataPlaneUrl");
     if (!d->data_url && host)
         d->data_url = keep(plan, abx_format("https://%s", host));
-    d->own_domain = abx_json_bool(rest, "fixedDomain", false);
     d->connect_to = take(plan, c, "connectTo");
-    d->json_only = abx_str_eq(abx_json_str(rest, "codec", NULL), "json");
-    d->upload = strcmp(upload, "octets") == 0 ? ABX_ENVD_UPLOAD_OCTETS
-                : strcmp(upload, "form") == 0 ? ABX_ENVD_UPLOAD_FORM
-                                              : ABX_ENVD_UPLOAD_BY_VERSION;
-    d->distrust_version = !abx_json_bool(rest, "trustVersion", true);
-    d->poll_watch = abx_json_bool(rest, "pollWatch", false);
     d->default_user = take(plan, c, "defaultUser");
-    d->token_on_ports = abx_json_bool(rest, "tokenOnPorts", false);
-    d->ready_late = abx_json_bool(rest, "lateReady", false);
 }
 
 /* "none": there is none. An option that is not set leaves none either. */
@@ -141,8 +89,7 @@ void rest_plan_init(rest_plan *plan, const abx_connection *c)
     plan->domain = c->domain ? c->domain : take(plan, c, "domain");
     plan->api_key = key_option ? abx_json_str(c->options, key_option, NULL) : c->api_key;
     plan->dialect.default_template = default_template(plan, c, rest);
-    take_control(&plan->dialect, rest);
-    take_routes(plan, abx_json_get(rest, "routes"));
+    abx_e2b_dialect_take(&plan->dialect, rest, plan->routes);
     take_data(plan, c, rest);
 }
 

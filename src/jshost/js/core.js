@@ -71,6 +71,14 @@
     class CallContext {
         #call;
         constructor(call) { this.#call = call; }
+        // The kit answers it: its number, and the input that came before.
+        static handOver(context) {
+            if (typeof context !== 'object' || context === null || !(#call in context))
+                return null;
+            const call = context.#call, { id, input, inputOver } = call;
+            call.input = [];
+            return { id, input, inputOver };
+        }
         get signal() { return this.#call.controller.signal; }
         get method() { return this.#call.row.method; }
         event(type, members = {}) {
@@ -92,6 +100,8 @@
             };
         }
     }
+    native.handOver = CallContext.handOver;
+    delete CallContext.handOver;
     ObjectFreeze(CallContext.prototype);
 
     let invoke; // (call) → promise of its result
@@ -204,8 +214,9 @@
     // Each method is looked up once. Their features, as far as the module does not say it otherwise.
     function usePlain(infra) {
         const methods = new Map(), state = {};
+        const pty = infra.pty ?? native.terminalsOf?.(infra.process);
         MapPrototypeForEach(ops, (row) => {
-            const target = infra[row.group], fn = target?.[row.name];
+            const target = row.group === 'pty' ? pty : infra[row.group], fn = target?.[row.name];
             if (typeof fn === 'function')
                 MapPrototypeSet(methods, row.method, { fn, target });
         });
@@ -217,6 +228,7 @@
             if (!MapPrototypeHas(methods, row.method) && state[row.feature])
                 state[row.method] = 'unsupported';
         });
+        native.refine?.(infra, state, (method) => MapPrototypeHas(methods, method));
         const said = infra.features ?? {};
         ArrayPrototypeForEach(ObjectKeys(said), (name) => {
             const value = said[name];
@@ -250,6 +262,11 @@
         return ObjectFreeze({
             hostVersion: params.hostVersion,
             errors,
+            get SandboxProtocol() { return need('kit').SandboxProtocol; },
+            get ProcessProtocol() { return need('kit').ProcessProtocol; },
+            get FilesystemProtocol() { return need('kit').FilesystemProtocol; },
+            get CodeInterpreterProtocol() { return need('kit').CodeInterpreterProtocol; },
+            get e2b() { return need('kit').e2b; },
             epp: ObjectFreeze({
                 infra(ctx, factory) {
                     if (typeof factory !== 'function')
@@ -265,6 +282,9 @@
         return freezeAll({
             id: params.id, features: head.features, options: params.options ?? {}, core: params.core ?? {},
             secretKeys: params.secretKeys ?? [], callTimeout: params.callTimeoutMs,
+            http: (options) => need('kit').http(options, params.callTimeoutMs),
+            headerKeyAuth: (key, header) => need('kit').headerKeyAuth(key, header),
+            noAuth: () => need('kit').noAuth(),
         });
     }
     function creator(namespace) {

@@ -114,6 +114,7 @@ abx_error *abx_error_copy(const abx_error *e)
         return NULL;
     abx_error *copy = make(e->id, e->sys_errno, abx_strdup(e->message));
     copy->retryable = e->retryable;
+    copy->about = e->about;
     copy->hint = abx_strdup(e->hint);
     copy->request_id = abx_strdup(e->request_id);
     copy->provider = abx_strdup(e->provider);

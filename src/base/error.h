@@ -34,6 +34,8 @@ typedef struct abx_err_row {
 typedef struct abx_error {
     abx_err_id id;
     int sys_errno; /* the errno behind it, 0 if none */
+    const char *
+        about; /* static: the parameter that it is about, where somebody asks ("user", "cwd"); or NULL */
     abx_retry retryable;
     char *message;    /* never NULL */
     char *hint;       /* NULL: the row's default */

@@ -156,6 +156,14 @@ size_t abx_utf8_columns(const char *s)
     return columns;
 }
 
+bool abx_has_control(const char *s)
+{
+    for (; s && *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f)
+            return true;
+    return false;
+}
+
 char *abx_printable(const char *s)
 {
     abx_buf out = ABX_BUF(SIZE_MAX / 2);

@@ -22,6 +22,8 @@ size_t abx_utf8_whole(const void *data, size_t n);
 /* Number of terminal columns that text takes, about: one a code point, none for combining marks. */
 size_t abx_utf8_columns(const char *s);
 
+/* A control character (ASCII) in s? NULL: none. */
+bool abx_has_control(const char *s);
 /* Control characters and broken UTF-8 as \n, \t, \x1b …, marks of direction (bidi) as \u202e …: for names that go to a terminal. Caller frees. */
 char *abx_printable(const char *s);
 /* The word of `words` (n of them) nearest to `word`, or NULL when none is near (edit distance over a

@@ -20,6 +20,10 @@
 #include "e2b/message.h"
 #include "ops/call.h"
 
+/* Where the services of a sandbox listen in it. */
+#define ABX_E2B_ENVD_PORT 49983
+#define ABX_E2B_CODE_PORT 49999
+
 typedef struct abx_envd_client abx_envd_client;
 
 /* How the bytes of a file are sent. */

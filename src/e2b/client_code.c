@@ -293,6 +293,7 @@ static int run_start(abx__envd_job *job, abx_error **err)
                                  .body = body.data,
                                  .body_len = body.len,
                                  .code = true,
+                                 .lasts = true,
                                  .idle_ms = ABX__ENVD_DEAD_MS};
     int64_t limit = job->client->abx ? 0 : abx__envd_param_int(job, "timeoutMs", 0);
     if (abx__envd_job_exchange(job, &job->main, &request, &hooks, err) < 0)

@@ -110,6 +110,20 @@ static abx_err_id id_of(const code_row *row, abx__envd_kind kind, int *sys_errno
     }
 }
 
+/* What an envd tells in words alone, as facts: those who come after us read no words. */
+static void put_facts(abx_error *err)
+{
+    bool file = err->id == ABX_ERR_FILE;
+    if (file && strstr(err->message, "cyclic symlink"))
+        err->sys_errno = ELOOP;
+    else if (file && strstr(err->message, "is a directory"))
+        err->sys_errno = EISDIR;
+    else if (err->id == ABX_ERR_START_FAILED && strstr(err->message, "user-specific home dir"))
+        err->about = "path";
+    else if (err->id == ABX_ERR_START_FAILED && abx_has_prefix(err->message, "cwd '"))
+        err->about = "cwd";
+}
+
 abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind, yyjson_val *v)
 {
     const char *code = abx_json_str(v, "code", "unknown");
@@ -118,7 +132,8 @@ abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind
     int sys_errno = 0;
     abx_err_id id = id_of(row ? row : find_code("unknown"), kind, &sys_errno);
     /* "invalid username: 'x'": not our key is wrong but the user that was asked for */
-    if (id == ABX_ERR_API_KEY && strstr(message, "user"))
+    bool user = id == ABX_ERR_API_KEY && strstr(message, "user");
+    if (user)
         id = kind == ABX__ENVD_START ? ABX_ERR_START_FAILED : ABX_ERR_USAGE;
     /* our own envd has limits of its own, and asks nobody to come back later */
     if (id == ABX_ERR_RATE_LIMIT && c->abx)
@@ -130,6 +145,9 @@ abx_error *abx__envd_connect_error(const abx_envd_client *c, abx__envd_kind kind
                                    : row    ? row->code
                                             : "unknown error");
     err->sys_errno = sys_errno;
+    put_facts(err);
+    if (user)
+        err->about = "user";
     if (strstr(message, "no space left on device")) {
         err->id = ABX_ERR_NO_SPACE;
         err->sys_errno = ENOSPC;
@@ -170,11 +188,16 @@ static abx_error *status_error(const abx__envd_exchange *x, abx__envd_kind kind,
     abx_err_id id = id_of_status(x->status, kind, x->answer_type != NULL);
     if (x->status == 410 || ((x->status == 502 || x->status == 404) && names_gone_sandbox(message)))
         id = ABX_ERR_SANDBOX_NOT_FOUND;
-    if (x->status == 401 && strstr(message, "user '"))
+    bool user = x->status == 401 && strstr(message, "user '");
+    if (user)
         id = ABX_ERR_USAGE;
     if (!*message)
         return abx_error_new(id, "the server answered with status %d", x->status);
-    return abx_error_new(id, "%s", message);
+    abx_error *err = abx_error_new(id, "%s", message);
+    put_facts(err);
+    if (user)
+        err->about = "user";
+    return err;
 }
 
 /* {"error":"not found"}: no envd, but what stands before it. Such words are about the sandbox, not about a file in it. */

@@ -50,7 +50,7 @@ static char *basic_user(const char *user)
 static void add_lines(const abx_envd_client *c, const abx__envd_request *r, lines *l)
 {
     add(l, abx_format("E2b-Sandbox-Id: %s", c->sandbox_id));
-    add(l, abx_strdup(r->code ? "E2b-Sandbox-Port: 49999" : "E2b-Sandbox-Port: 49983"));
+    add(l, abx_format("E2b-Sandbox-Port: %d", r->code ? ABX_E2B_CODE_PORT : ABX_E2B_ENVD_PORT));
     add(l, abx_strdup("Accept-Encoding: identity"));
     if (c->token)
         add(l, abx_format("X-Access-Token: %s", c->token));
@@ -340,27 +340,14 @@ static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
     finish(x, own);
 }
 
-/* A body that is handed over as it is sent cannot be sent a second time by the HTTP client, which does that with a whole one
- * when a connection that it had kept turns out to be closed. One that comes piece by piece would be lost then: it gets a connection of
- * its own. */
+/* What must not be done twice goes out once: what starts something, on a connection of its own (a kept one that turns out to be
+ * closed would lose it); small questions on a kept one, where that loses them. */
 static int start(abx__envd_exchange *x, abx_http_request *request, abx_error **err)
 {
     static const abx_http_handlers handlers = {on_head, on_body, on_writable, on_end};
-    const void *body = request->body;
-    bool once = !x->client->abx && !x->safe && !request->body_stream && request->body_len > 0;
-    request->once = request->body_stream;
-    if (once) {
-        request->body = NULL;
-        request->body_stream = true;
-        request->body_size = (int64_t)request->body_len;
-    }
-    if (abx_http_start(x->client->http, request, &handlers, x, &x->transfer, err) < 0)
-        return -1;
-    if (once) {
-        (void)abx_http_write(x->transfer, body, request->body_len);
-        abx_http_write_end(x->transfer);
-    }
-    return 0;
+    request->once = !x->safe;
+    request->own_connection = x->lasts;
+    return abx_http_start(x->client->http, request, &handlers, x, &x->transfer, err);
 }
 
 static int send_again(abx__envd_exchange *x, abx_error **err)
@@ -421,6 +408,7 @@ abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd
     x->hooks = hooks;
     x->data = data;
     x->safe = r->safe;
+    x->lasts = r->lasts;
     x->answer_type = abx_strdup(r->answer_type);
     abx_buf_init(&x->body, r->max_body ? r->max_body : ABX__ENVD_MAX_ERROR);
     int rc = start(x, &request, err);

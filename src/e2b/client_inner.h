@@ -114,6 +114,7 @@ typedef struct abx__envd_request {
     /* A request to a stranger is sent up to ABX__ENVD_TRIES times: when no byte of it left, when the server asks for it (429 with
      * Retry-After), and, if it is safe, when the connection broke before the answer or a proxy had nobody to ask (502, 503). */
     bool safe;        /* a repeat does no harm */
+    bool lasts;       /* a stream that is no question: it gets a connection of its own */
     bool single;      /* once, whatever happens */
     uint64_t left_ms; /* of the call */
 } abx__envd_request;
@@ -138,7 +139,7 @@ struct abx__envd_exchange {
     bool is_page;   /* a page for people */
     bool too_large; /* a good answer over its limit */
     bool no_length; /* its Content-Length cannot be read: end() gets an error */
-    bool safe, delivered, cancelled;
+    bool safe, lasts, delivered, cancelled;
     struct abx__envd_again *again; /* what another try needs, or NULL */
     bool cut; /* another answer whose body we ended at its limit: end() gets no error */
     char *content_type, *request_id, *encoding, *retry_after;

@@ -279,8 +279,11 @@ void abx__envd_job_broken(abx__envd_job *job, const abx_error *by,
     ABX_CHECK(!job->broken[i].by);
     job->broken[i].by = abx_error_copy(by);
     job->broken[i].done = done;
-    abx__envd_request r = {
-        .method = "GET", .path = "/health", .timeout_ms = ABX__ENVD_HEALTH_MS, .single = true};
+    abx__envd_request r = {.method = "GET",
+                           .path = "/health",
+                           .timeout_ms = ABX__ENVD_HEALTH_MS,
+                           .safe = true,
+                           .single = true};
     if (!job->probe && abx__envd_job_exchange(job, &job->probe, &r, &hooks, NULL) < 0)
         tell_broken(job, false);
 }

@@ -327,6 +327,7 @@ int abx__envd_stream_start(abx__envd_job *job, const abx__envd_stream_spec *spec
         .body_size = -1,
         .connect = true,
         .keepalive = !spec->input,
+        .lasts = true,
         .connect_timeout_ms = connect_timeout_ms,
         .idle_ms = dead_after(c, spec),
     };

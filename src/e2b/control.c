@@ -303,7 +303,7 @@ static int start_transfer(abx__ctl *c, abx_error **err)
                                 .body = c->has_body ? c->body.data : NULL,
                                 .body_len = c->has_body ? c->body.len : 0,
                                 .timeout_ms = time_for(c),
-                                .once = !c->repeat && strcmp(c->method, "GET") != 0};
+                                .own_connection = !c->repeat && strcmp(c->method, "GET") != 0};
     return abx_http_start(s->http, &request, &handlers, c, &c->transfer, err);
 }
 

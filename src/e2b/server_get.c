@@ -106,6 +106,7 @@ static void refuse_range(abx_e2b_get *g, int64_t size, const char *text)
     abx__lines_add(&l, "Content-Type: text/plain; charset=utf-8");
     abx__lines_add(&l, "X-Content-Type-Options: nosniff");
     abx__lines_add(&l, range);
+    g->ended = g->seat.answered = true;
     abx_exchange_reply_with(g->x, 416, l.items, l.count, text, strlen(text));
 }
 
@@ -183,10 +184,12 @@ static int check_conditions(abx_e2b_get *g, const abx_e2b_file_info *info)
     common_lines(g, &l, &disposition);
     abx__lines_add(&l, g->modified);
     if (not_since >= 0 && info->modified_s > not_since) {
+        g->ended = g->seat.answered = true;
         abx_exchange_reply_with(g->x, 412, l.items, l.count, NULL, 0);
         return 1;
     }
     if (since >= 0 && info->modified_s <= since && !abx_exchange_header(g->x, "If-None-Match")) {
+        g->ended = g->seat.answered = true;
         abx_exchange_reply_with(g->x, 304, l.items, l.count, NULL, 0);
         return 1;
     }

@@ -1,6 +1,5 @@
 #include "e2b/service.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -118,16 +117,7 @@ int abx_e2b_service_start(abx_e2b_service *s, abx_call *call, abx_error **err)
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------- */
-static bool has_control(const char *s)
-{
-    for (; s && *s; s++)
-        if (iscntrl((unsigned char)*s))
-            return true;
-    return false;
-}
-
-/* "https://api.example.com:8080/x" → "example.com:8080" */
-static char *domain_of(const char *url)
+char *abx_e2b_domain_of(const char *url)
 {
     const char *host = strstr(url, "://");
     host = host ? host + 3 : url;
@@ -150,10 +140,10 @@ static int check_options(const abx_e2b_service_options *o, abx_error **err)
         return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
                         "provider '%s': its domain '%s' is no name of a host", o->provider, shown);
     }
-    if (has_control(url))
+    if (abx_has_control(url))
         return abx_fail(err, ABX_ERR_PROVIDER_CONFIG,
                         "provider '%s': its address has control characters", o->provider);
-    if (has_control(o->api_key))
+    if (abx_has_control(o->api_key))
         return abx_fail(err, ABX_ERR_API_KEY, "provider '%s': its key has control characters",
                         o->provider);
     if (!(o->api_key && *o->api_key) && !o->dialect->key_optional)
@@ -181,7 +171,7 @@ int abx_e2b_service_open(const abx_e2b_service_options *o, abx_e2b_service **out
     s->loop = o->loop;
     s->provider = abx_strdup(o->provider);
     s->api_url = abx_strndup(o->api_url, n);
-    s->domain = o->domain && *o->domain ? abx_strdup(o->domain) : domain_of(s->api_url);
+    s->domain = o->domain && *o->domain ? abx_strdup(o->domain) : abx_e2b_domain_of(s->api_url);
     const char *template_name = o->template_name ? o->template_name : d->default_template;
     s->template_name = abx_strdup(template_name ? template_name : "base");
     s->user = abx_strdup(o->user ? o->user : d->default_user);

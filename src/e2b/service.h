@@ -17,6 +17,9 @@
 #include "e2b/dialect.h"
 #include "ops/call.h"
 
+/* "https://api.example.com:8080/x" → "example.com:8080". Owned. */
+char *abx_e2b_domain_of(const char *url);
+
 typedef struct abx_e2b_service abx_e2b_service;
 
 typedef struct abx_e2b_service_options {

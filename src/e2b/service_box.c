@@ -35,19 +35,11 @@ static abx__svc_box *get_box(abx_e2b_service *s, const char *id)
 }
 
 /* --- what an answer tells ---------------------------------------------------------------------------------- */
-static bool has_control(const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 127)
-            return true;
-    return false;
-}
-
 /* Take a text of the answer over; what is absent there is kept. True when it changed. */
 static bool take(char **to, yyjson_val *answer, const char *name)
 {
     const char *text = abx_json_str(answer, name, NULL);
-    if (!text || !*text || has_control(text) || abx_str_eq(text, *to))
+    if (!text || !*text || abx_has_control(text) || abx_str_eq(text, *to))
         return false;
     free(*to);
     *to = abx_strdup(text);
@@ -223,8 +215,8 @@ static void on_look(void *data, abx_envd_client *client)
 static int open_client(abx__svc_box *box, abx_error **err)
 {
     abx_e2b_service *s = box->service;
-    ABX_AUTO_FREE char *base = abx__svc_port_url(s, box->id, box->domain, 49983);
-    ABX_AUTO_FREE char *code = abx__svc_port_url(s, box->id, box->domain, 49999);
+    ABX_AUTO_FREE char *base = abx__svc_port_url(s, box->id, box->domain, ABX_E2B_ENVD_PORT);
+    ABX_AUTO_FREE char *code = abx__svc_port_url(s, box->id, box->domain, ABX_E2B_CODE_PORT);
     const abx_e2b_dialect *d = s->dialect;
     abx_envd_client_options o = {.loop = s->loop,
                                  .base_url = base,

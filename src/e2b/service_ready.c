@@ -9,7 +9,6 @@
 #define FIRST_MS  200 /* then twice as long each time */
 #define LAST_MS   2000
 #define SILENT_MS 20000 /* so long nobody at all may answer, not even a gateway */
-#define ENVD_PORT 49983
 
 static void ask(abx__svc_job *job, uint64_t delay_ms);
 
@@ -24,10 +23,7 @@ static void on_health(abx__svc_job *job, const abx__ctl_answer *answer, abx_erro
     uint64_t now = abx_now_mono_ms();
     uint64_t wait_ms = job->step < 4 ? (uint64_t)FIRST_MS << job->step : LAST_MS;
     job->step++;
-    if (job->unwanted || (job->call && abx_call_is_cancelled(job->call))) {
-        abx_error_free(err);
-        abx__svc_kill_unwanted(job, abx_error_new(ABX_ERR_CANCELLED, "the call was cancelled"));
-    } else if (!err || !is_out_of_reach(answer)) {
+    if (!err || !is_out_of_reach(answer)) {
         abx_error_free(err);
         abx__svc_job_end(job, ABX_TAKE(job->result));
     } else if (now + wait_ms < job->ready_until && (answer || now < job->silent_until)) {
@@ -37,6 +33,7 @@ static void on_health(abx__svc_job *job, const abx__ctl_answer *answer, abx_erro
         ask(job, wait_ms);
     } else {
         abx_wrap(&err, "sandbox '%s' was made, but cannot be reached", job->sandbox);
+        job->cancel = abx__svc_unwant;
         abx__svc_kill_unwanted(job, err);
     }
 }
@@ -46,10 +43,10 @@ static void ask(abx__svc_job *job, uint64_t delay_ms)
     const abx_e2b_service *s = job->service;
     const abx__svc_box *box = abx__svc_box_find(job->service, job->sandbox);
     ABX_AUTO_FREE char *base =
-        abx__svc_port_url(s, job->sandbox, box ? box->domain : NULL, ENVD_PORT);
+        abx__svc_port_url(s, job->sandbox, box ? box->domain : NULL, ABX_E2B_ENVD_PORT);
     ABX_AUTO_FREE char *url = abx_format("%s/health", base);
     ABX_AUTO_FREE char *id = abx_format("E2b-Sandbox-Id: %s", job->sandbox);
-    ABX_AUTO_FREE char *port = abx_format("E2b-Sandbox-Port: %d", ENVD_PORT);
+    ABX_AUTO_FREE char *port = abx_format("E2b-Sandbox-Port: %d", ABX_E2B_ENVD_PORT);
     ABX_AUTO_FREE char *token =
         box && box->token ? abx_format("X-Access-Token: %s", box->token) : NULL;
     const char *const headers[] = {id, port, token, NULL};
@@ -63,6 +60,14 @@ static void ask(abx__svc_job *job, uint64_t delay_ms)
     abx__svc_job_send(job, &send);
 }
 
+/* Not to be waited for any longer, nor for the pause before the next question. */
+static void on_cancel(abx__svc_job *job)
+{
+    abx__ctl_cancel(ABX_TAKE(job->request));
+    job->cancel = abx__svc_unwant;
+    abx__svc_kill_unwanted(job, abx_error_new(ABX_ERR_CANCELLED, "the call was cancelled"));
+}
+
 void abx__svc_wait_ready(abx__svc_job *job, yyjson_mut_doc *result)
 {
     uint64_t now = abx_now_mono_ms();
@@ -71,5 +76,6 @@ void abx__svc_wait_ready(abx__svc_job *job, yyjson_mut_doc *result)
         job->deadline != ABX_FOREVER ? job->deadline : now + abx__svc_timeout(job->service, true);
     job->silent_until = now + SILENT_MS;
     job->step = 0;
+    job->cancel = on_cancel;
     ask(job, 0);
 }

@@ -165,20 +165,12 @@ static bool is_bool(const char *s)
     return is_choice("true|false|1|0|yes|no|on|off", s);
 }
 
-static bool has_control(const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            return true;
-    return false;
-}
-
 static bool is_url(const char *s)
 {
     const char *rest = abx_has_prefix(s, "https://")  ? s + 8
                        : abx_has_prefix(s, "http://") ? s + 7
                                                       : "";
-    return *rest && *rest != '/' && !strpbrk(s, " \"<>\\^`{|}") && !has_control(s);
+    return *rest && *rest != '/' && !strpbrk(s, " \"<>\\^`{|}") && !abx_has_control(s);
 }
 
 bool abx_setting_accepts(const abx_setting_row *row, const char *text, char expected[160])
@@ -220,7 +212,7 @@ bool abx_setting_accepts(const abx_setting_row *row, const char *text, char expe
         break;
     case ABX_SETTING_TEXT:
         want = "one line of text";
-        ok = !has_control(text);
+        ok = !abx_has_control(text);
         break;
     case ABX_SETTING_ANY:
         want = "text, a number, true or false";

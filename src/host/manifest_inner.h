@@ -58,7 +58,6 @@ void abx__mf_free_texts(char **texts);
 bool abx__mf_is_variable(const char *text); /* a variable that a plugin may ask for: no ABX_… */
 extern const char abx__mf_variable_expected[];
 bool abx__mf_is_url(const char *text);
-bool abx__mf_has_control(const char *text);
 
 /* manifest_option.c, manifest_rest.c */
 void abx__mf_options(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to);

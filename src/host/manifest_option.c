@@ -318,5 +318,5 @@ bool abx_option_accepts(const abx_option *o, const char *text, char expected[160
     case ABX_OPTION_STRING: break;
     }
     snprintf(expected, 160, "one line of text");
-    return !abx__mf_has_control(text) && abx_utf8_valid(text, strlen(text));
+    return !abx_has_control(text) && abx_utf8_valid(text, strlen(text));
 }

@@ -114,18 +114,10 @@ void abx__mf_table(abx_mf_reader *r, const abx_toml_node *table, const char *nam
 
 /* --- texts ------------------------------------------------------------------------------------------ */
 
-bool abx__mf_has_control(const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            return true;
-    return false;
-}
-
 char *abx__mf_text(abx_mf_reader *r, const abx_toml_node *node, const char *key, size_t max)
 {
     const char *wrong = NULL;
-    if (memchr(node->text, 0, node->len) || abx__mf_has_control(node->text))
+    if (memchr(node->text, 0, node->len) || abx_has_control(node->text))
         wrong = "text without control characters";
     else if (node->len == 0)
         wrong = "text that is not empty";
@@ -211,6 +203,5 @@ bool abx__mf_is_url(const char *s)
     const char *rest = abx_has_prefix(s, "https://")  ? s + 8
                        : abx_has_prefix(s, "http://") ? s + 7
                                                       : "";
-    return *rest && !strchr("/?#:@", *rest) && !strpbrk(s, " \"<>\\^`{|}") &&
-           !abx__mf_has_control(s);
+    return *rest && !strchr("/?#:@", *rest) && !strpbrk(s, " \"<>\\^`{|}") && !abx_has_control(s);
 }

@@ -49,9 +49,11 @@ typedef struct abx_http_request {
     uint64_t timeout_ms;      /* of the whole transfer, 0: none */
     uint64_t idle_timeout_ms; /* no byte in either direction for so long while we wait; 0: none */
     uint64_t max_body_bytes;  /* answers with a longer body fail; 0: no limit */
-    /* Never sent twice: it gets a connection of its own, since a request on a used one is sent again when that turns out to be
-     * closed. */
+    /* Never sent twice. A request on a connection that was kept is else sent again when that turns out to be closed; this one fails
+     * then (NETWORK), and abx_http_was_sent says that it may have arrived. */
     bool once;
+    /* A new connection, closed afterwards: nothing can be lost on a kept one. It is once, too. A body stream always has it. */
+    bool own_connection;
 } abx_http_request;
 
 typedef struct abx_http_handlers {

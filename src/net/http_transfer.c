@@ -289,6 +289,15 @@ static int set_headers(abx_http_transfer *t, const abx_http_request *r, abx_erro
     return 0;
 }
 
+static void set_reader(abx_http_transfer *t, const abx_http_request *r, int64_t size)
+{
+    curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)size);
+    curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_want_bytes);
+    curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, r->method ? r->method : "GET");
+}
+
 static void set_body(abx_http_transfer *t, const abx_http_request *r)
 {
     CURL *easy = t->easy;
@@ -296,16 +305,19 @@ static void set_body(abx_http_transfer *t, const abx_http_request *r)
 
     t->out_left = -1;
     abx_buf_init(&t->out, SIZE_MAX);
+    if (r->body_len < SMALL_BUFFER && !r->body_stream) /* kept for as long as the answer takes */
+        curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SMALL_BUFFER);
     if (r->body_stream) {
+        set_reader(t, r, r->body_size);
         t->out_left = r->body_size;
-        curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
-        curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_want_bytes);
-        curl_easy_setopt(easy, CURLOPT_READDATA, t);
-        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
         return;
     }
     t->out_ended = true;
+    if (r->once && !r->own_connection && r->body_len > 0) { /* curl cannot wind that back */
+        ABX_CHECK(abx_buf_add(&t->out, r->body, r->body_len) == 0);
+        set_reader(t, r, (int64_t)r->body_len);
+        return;
+    }
     bool plain = strcmp(method, "GET") == 0 || strcmp(method, "DELETE") == 0;
     if (strcmp(method, "HEAD") == 0) {
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
@@ -319,9 +331,6 @@ static void set_body(abx_http_transfer *t, const abx_http_request *r)
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, t->body);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
     }
-    /* curl keeps the buffer that it sends from for as long as the answer takes */
-    if (r->body_len < SMALL_BUFFER)
-        curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SMALL_BUFFER);
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
@@ -345,9 +354,11 @@ static void set_common(abx_http_transfer *t, const abx_http_request *r)
         curl_easy_setopt(easy, CURLOPT_WS_OPTIONS, CURLWS_RAW_MODE);
     if (r->timeout_ms)
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
-    if (r->once)
+    bool own = r->own_connection || r->body_stream;
+    /* Without a body nothing but a new connection keeps curl from sending it again. */
+    if (own || (r->once && r->body_len == 0))
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
-    if (r->once && r->body_stream) /* else each would leave one more that is kept */
+    if (own) /* else each would leave one more that is kept */
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 }
 

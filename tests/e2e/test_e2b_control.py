@@ -385,6 +385,9 @@ def test_other_ports_ask_for_the_traffic_token_where_one_was_given(door, made):
     assert wrong.status == 403 and wrong.json["message"].endswith("is invalid")
     right = door.data(sandbox, "GET", "/", port=8000, headers={"E2b-Traffic-Access-Token": sandbox["trafficAccessToken"]})
     assert right.status == 502 and right.json["port"] == 8000
+    reserved = door.data(sandbox, "POST", "/init")
+    for answer in (missing, wrong, right, reserved):  # a page of any origin may read why
+        assert answer.headers["Access-Control-Allow-Origin"] == "*", repr(answer)
     assert door.is_running(sandbox)
     old = door("POST", "/sandboxes", {"templateID": "base", "network": {"allowPublicTraffic": False}})
     assert is_refusal(old, 400, "allowPublicTraffic")
@@ -398,6 +401,26 @@ def test_ports_that_were_closed_stay_so_when_their_notes_are_broken(door, made, 
     door.__init__(shared)
     door("GET", f"/sandboxes/{sandbox['sandboxID']}", status=200)
     assert door.data(sandbox, "GET", "/", port=8000).status == 403
+
+
+def test_a_sandbox_whose_closed_ports_cannot_be_noted_is_not_made(door, made, shared):
+    """After a restart of the door its ports would be open to all."""
+    source = made(network={"allowPublicTraffic": False})
+    folder = shared.home / "e2b" / "boxes"
+    folder.rename(folder.with_name("away"))
+    folder.write_text("")
+    before = len(door("GET", "/v2/sandboxes", status=200).json)
+    try:
+        closed = door("POST", "/v2/sandboxes", {"templateID": "base", "network": {"allowPublicTraffic": False}})
+        assert is_refusal(closed, 500, "e2b/boxes")
+        forks = door("POST", f"/sandboxes/{source['sandboxID']}/fork", {"count": 1}, status=201).json
+        assert "e2b/boxes" in forks[0]["error"]["message"], forks
+        open_one = made()  # nothing is lost with its notes that would let somebody in
+        assert door.is_running(open_one)
+        wait_for(lambda: len(door("GET", "/v2/sandboxes", status=200).json) == before + 1)
+    finally:
+        folder.unlink()
+        folder.with_name("away").rename(folder)
 
 
 def test_a_list_meanwhile_takes_nothing_of_a_new_sandbox(door, made):

@@ -1,7 +1,10 @@
 /* The client of envd before servers of strangers: what their version has, whose processes and files they are, how files
  * are sent, and what is made of several requests because one of theirs cannot do it. */
+#include <errno.h>
+
 #include "envd_fake.h"
 
+#include "base/text.h"
 #include "e2b/sign.h"
 
 #define JSON "application/json"
@@ -698,30 +701,76 @@ static int on_alive(void *data)
     return 1;
 }
 
-/* A kept connection ends when a request has been sent on it: one that may have been done is not sent again. */
-static void a_start_is_never_sent_twice(void **state)
+/* A kept connection ends when a request has been sent on it: one that may have been done is not sent again. What starts something
+ * goes on a connection of its own. The sandboxes of others and ours. */
+static void what_may_be_done_is_never_sent_twice(void **state)
+{
+    static const char *const calls[][2] = {{"process.start", "{\"cmd\":[\"a\"]}"},
+                                           {"fs.rename", "{\"from\":\"/a\",\"to\":\"/b\"}"}};
+    for (int abx = 0; abx < 2; abx++)
+        for (size_t i = 0; i < ABX_COUNT(calls); i++) {
+            fake f;
+            fake_run run;
+            fake_open_options(&f, &(abx_envd_client_options){.alive = on_alive, .abx = abx});
+            fake_reply(&f, "200 OK", JSON, "{}");
+            fake_say(&f, "", 0)->close = true;
+            fake_call(&f, &run, "process.list", "{}");
+            fake_run_clear(&run);
+            fake_call(&f, &run, calls[i][0], calls[i][1]);
+            assert_error(&run, "NETWORK", "");
+            assert_int_equal(f.request_count, 2);
+            assert_int_equal(f.dials, i == 0 ? 2 : 1);
+            done(&f, &run);
+        }
+}
+
+/* One that only looks is sent again. */
+static void what_only_looks_is_sent_again(void **state)
 {
     fake f;
     fake_run run;
     fake_open_options(&f, &(abx_envd_client_options){.alive = on_alive});
     fake_reply(&f, "200 OK", JSON, "{}");
     fake_say(&f, "", 0)->close = true;
-    fake_call(&f, &run, "process.list", "{}");
-    fake_run_clear(&run);
-    fake_call(&f, &run, "process.start", "{\"cmd\":[\"a\"]}");
-    assert_error(&run, "NETWORK", "");
-    assert_int_equal(f.request_count, 2);
-    fake_run_clear(&run);
-
-    fake_reply(&f, "200 OK", JSON, "{}"); /* what only looks is */
-    fake_say(&f, "", 0)->close = true;
     fake_reply(&f, "200 OK", JSON, "{}");
     fake_call(&f, &run, "process.list", "{}");
     fake_run_clear(&run);
     fake_call(&f, &run, "process.list", "{}");
     assert_result(&run, "{\"processes\":[]}");
-    assert_int_equal(f.request_count, 5);
+    assert_int_equal(f.request_count, 3);
     done(&f, &run);
+}
+
+/* What an envd says in words is told as facts. */
+static void words_become_facts(void **state)
+{
+    static const struct {
+        const char *code, *text, *method, *params;
+        int sys_errno;
+        const char *about;
+    } rows[] = {
+        {"failed_precondition", "cyclic symlink or chain >255 links at \\\"/a\\\"", "fs.list",
+         "{\"path\":\"/a\"}", ELOOP, ""},
+        {"invalid_argument", "cwd '/x' does not exist", "process.start", "{\"cmd\":[\"a\"]}", 0,
+         "cwd"},
+        {"invalid_argument", "cannot expand user-specific home dir", "process.start",
+         "{\"cmd\":[\"a\"]}", 0, "path"},
+        {"unauthenticated", "invalid username: 'x'", "fs.list", "{\"path\":\"/a\"}", 0, "user"},
+        {"not_found", "path not found: /cwd 'a'", "fs.list", "{\"path\":\"/a\"}", ENOENT, ""},
+    };
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        fake f;
+        fake_run run;
+        fake_open_options(&f, &(abx_envd_client_options){.alive = on_alive});
+        ABX_AUTO_FREE char *body =
+            abx_format("{\"code\":\"%s\",\"message\":\"%s\"}", rows[i].code, rows[i].text);
+        fake_reply(&f, "400 Bad Request", JSON, body);
+        fake_call(&f, &run, rows[i].method, rows[i].params);
+        assert_non_null(run.err);
+        assert_int_equal(run.err->sys_errno, rows[i].sys_errno);
+        assert_string_equal(run.err->about ? run.err->about : "", rows[i].about);
+        done(&f, &run);
+    }
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
@@ -765,7 +814,9 @@ int main(void)
         cmocka_unit_test(what_stands_before_a_sandbox_is_understood),
         cmocka_unit_test(signed_addresses),
         cmocka_unit_test(what_envd_counts),
-        cmocka_unit_test(a_start_is_never_sent_twice),
+        cmocka_unit_test(what_may_be_done_is_never_sent_twice),
+        cmocka_unit_test(what_only_looks_is_sent_again),
+        cmocka_unit_test(words_become_facts),
         cmocka_unit_test(a_limit_that_nobody_keeps_is_kept_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

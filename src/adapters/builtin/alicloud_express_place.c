@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "e2b/service.h"
 #include "host/config_keys.h"
 
 /* The service has two families of names, "REGION" before each. */
@@ -37,16 +38,6 @@ static bool is_label(const char *s)
 {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
     return n > 0 && n <= 63 && s[n] == 0 && s[0] != '-';
-}
-
-/* "https://api.cn-hangzhou.e2b.fc.aliyuncs.com/x" → "cn-hangzhou.e2b.fc.aliyuncs.com" */
-static char *domain_of_url(const char *url)
-{
-    const char *host = strstr(url, "://");
-    host = host ? host + 3 : url;
-    if (abx_has_prefix(host, "api."))
-        host += 4;
-    return abx_strndup(host, strcspn(host, "/?#"));
 }
 
 static int fail_no_region(abx_error **err)
@@ -83,7 +74,7 @@ static int place_of_region(express_place *place, const express_wish *wish, abx_e
 /* The names of API and sandboxes must be of one region and one family: a key and a sandbox of the one are unknown to the other. */
 static int check_pair(const express_place *place, abx_error **err)
 {
-    ABX_AUTO_FREE char *of_api = domain_of_url(place->api_url);
+    ABX_AUTO_FREE char *of_api = abx_e2b_domain_of(place->api_url);
     size_t api_n, domain_n;
     size_t api = family_of(of_api, &api_n), domain = family_of(place->domain, &domain_n);
     if (api == FAMILIES || domain == FAMILIES || strcmp(of_api, place->domain) == 0)
@@ -120,8 +111,8 @@ int express_place_init(express_place *place, const express_wish *wish, abx_error
         return wish->region ? place_of_region(place, wish, err) : fail_no_region(err);
     place->api_url =
         wish->api_url ? abx_strdup(wish->api_url) : abx_format("https://api.%s", wish->domain);
-    place->domain = wish->domain ? abx_strdup(wish->domain) : domain_of_url(wish->api_url);
-    ABX_AUTO_FREE char *of_api = domain_of_url(place->api_url);
+    place->domain = wish->domain ? abx_strdup(wish->domain) : abx_e2b_domain_of(wish->api_url);
+    ABX_AUTO_FREE char *of_api = abx_e2b_domain_of(place->api_url);
     size_t n, family = family_of(of_api, &n);
     if (family < FAMILIES)
         place->region = abx_strndup(of_api, n);

@@ -24,12 +24,12 @@ static bool equal(const char *given, const char *secret)
 
 static bool has_traffic_token(const e2b_box *box, int port, abx_exchange *x)
 {
-    if (!box->traffic_token || port == E2B_ENVD_PORT)
+    if (!box->traffic_token || port == ABX_E2B_ENVD_PORT)
         return true;
     const char *given = abx_exchange_header(x, "E2b-Traffic-Access-Token");
     if (equal(given, box->traffic_token))
         return true;
-    e2b_data_refuse(x, 403, box->id,
+    e2b_data_refuse(x, 403, box->id, 0,
                     given ? "Sandbox is secured with traffic access token. Token header "
                             "'e2b-traffic-access-token' is invalid"
                           : "Sandbox is secured with traffic access token. Token header "
@@ -90,7 +90,7 @@ static void free_waiting(waiting *w)
 /* --- a paused one that traffic wakes up ------------------------------------------------------------------------------------ */
 static bool may_wake(const e2b_box *box, int port, const abx_exchange *x)
 {
-    if (port != E2B_ENVD_PORT || !box->token ||
+    if (port != ABX_E2B_ENVD_PORT || !box->token ||
         equal(abx_exchange_header(x, "X-Access-Token"), box->token))
         return true;
     ABX_AUTO_FREE char *signature = abx_exchange_query_get(x, "signature");
@@ -113,7 +113,7 @@ static void wake(e2b_box *box, int port, abx_exchange *x)
 {
     if (!may_wake(box, port, x)) {
         e2b_data_refuse(
-            x, 403, box->id,
+            x, 403, box->id, 0,
             "This sandbox can't be resumed with the credentials provided. Its access token is "
             "missing or wrong");
         return;

@@ -88,33 +88,30 @@ void e2b_refuse_error(abx_exchange *x, const abx_error *err)
     refuse_text(x, status, text, abx_error_code(err), again ? NULL : once, again ? 0 : 1);
 }
 
+yyjson_mut_val *e2b_data_refusal(yyjson_mut_doc *d, int status, const char *id, int port,
+                                 const char *text)
+{
+    yyjson_mut_val *root = yyjson_mut_obj(d);
+    abx_mut_str(d, root, "sandboxId", id);
+    abx_mut_str(d, root, "message", text);
+    if (port > 0)
+        abx_mut_int(d, root, "port", port);
+    abx_mut_int(d, root, "code", status);
+    return root;
+}
+
+void e2b_data_refuse(abx_exchange *x, int status, const char *id, int port, const char *text)
+{
+    ABX_AUTO_MUT d = abx_mut_new(NULL);
+    e2b_answer(x, status, e2b_data_refusal(d, status, id, port, text), NULL, 0);
+}
+
 void e2b_data_not_found(abx_exchange *x, const char *id)
 {
-    yyjson_mut_val *root;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "sandboxId", id);
-    abx_mut_str(d, root, "message", "The sandbox was not found");
-    abx_mut_int(d, root, "code", 502);
-    e2b_answer(x, 502, root, NULL, 0);
+    e2b_data_refuse(x, 502, id, 0, "The sandbox was not found");
 }
 
 void e2b_data_closed_port(abx_exchange *x, const char *id, int port)
 {
-    yyjson_mut_val *root;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "sandboxId", id);
-    abx_mut_str(d, root, "message", "The sandbox is running but port is not open");
-    abx_mut_int(d, root, "port", port);
-    abx_mut_int(d, root, "code", 502);
-    e2b_answer(x, 502, root, NULL, 0);
-}
-
-void e2b_data_refuse(abx_exchange *x, int status, const char *id, const char *text)
-{
-    yyjson_mut_val *root;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "sandboxId", id);
-    abx_mut_str(d, root, "message", text);
-    abx_mut_int(d, root, "code", status);
-    e2b_answer(x, status, root, NULL, 0);
+    e2b_data_refuse(x, 502, id, port, "The sandbox is running but port is not open");
 }

@@ -58,7 +58,7 @@ yyjson_doc *e2b_box_unread_notes(const e2b_box *box)
     return abx_json_freeze(d);
 }
 
-void e2b_box_note(e2b_box *box, yyjson_mut_doc *notes)
+int e2b_box_note(e2b_box *box, yyjson_mut_doc *notes, abx_error **err)
 {
     yyjson_mut_val *root = yyjson_mut_doc_get_root(notes);
     yyjson_mut_obj_remove_key(root, "provider");
@@ -85,7 +85,12 @@ void e2b_box_note(e2b_box *box, yyjson_mut_doc *notes)
     if (rc < 0)
         abx_logf(box->door->log, ABX_LOG_WARN, "e2b: %s; after a restart the sandbox lacks it",
                  abx_error_text(why));
+    if (rc < 0 && box->traffic_token) /* the server's failure, whatever it was */
+        abx_fail(err, ABX_ERR_HOME, "the notes of the sandbox cannot be written: %s",
+                 abx_error_text(why));
+    rc = rc < 0 && box->traffic_token ? -1 : 0;
     abx_error_free(why);
+    return rc;
 }
 
 void e2b_box_drop_notes(const e2b_box *box)

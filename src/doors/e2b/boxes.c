@@ -156,6 +156,22 @@ void e2b_box_forget(e2b_box *box)
     leave_table(box);
 }
 
+static void on_undone(void *data, yyjson_val *result, const abx_error *err)
+{
+    const e2b_door *door = data;
+    (void)result;
+    if (err)
+        abx_logf(door->log, ABX_LOG_WARN, "e2b: a sandbox that must not be: %s",
+                 abx_error_text(err));
+}
+
+void e2b_box_undo(e2b_box *box)
+{
+    yyjson_mut_val *root;
+    e2b_ask(box->door, ABX_OP_SANDBOX_KILL, e2b_box_params(box, &root), on_undone, box->door);
+    e2b_box_forget(box);
+}
+
 void e2b_box_let_go(e2b_box *box)
 {
     box->state = E2B_GONE;

@@ -57,7 +57,6 @@ void e2b_answer(abx_exchange *x, int status, yyjson_mut_val *body, const char *c
                 size_t count);
 int e2b_status_of(const abx_error *err);
 /* The data plane's {"sandboxId","message","code"}. */
-void e2b_data_refuse(abx_exchange *x, int status, const char *id, const char *text);
 
 /* --- views (view.c) --------------------------------------------------------------------------------------------- */
 /* The objects Sandbox, ListedSandbox and SandboxDetail of a box. */
@@ -73,8 +72,11 @@ void e2b_reply_sandbox(e2b_request *r, int status, e2b_box *box);
 bool e2b_box_is_noted(const e2b_box *box);
 /* Of a box that comes without notes: none, unless there is a file that told some. Owned. */
 yyjson_doc *e2b_box_unread_notes(const e2b_box *box);
-/* Put these notes in the place of the old ones and write them to the box's file; a failure is logged. */
-void e2b_box_note(e2b_box *box, yyjson_mut_doc *notes);
+/* Put these notes in the place of the old ones and write them to the box's file; a failure is logged. 0; -1 and *err: it was not
+ * written, and without it the ports of the box would be open to all after a restart. */
+int e2b_box_note(e2b_box *box, yyjson_mut_doc *notes, abx_error **err);
+/* A box that nobody has heard of must not be: it is killed at the provider and forgotten. */
+void e2b_box_undo(e2b_box *box);
 void e2b_box_drop_notes(const e2b_box *box);
 /* The notes of this door's provider that files hold, into the table. */
 void e2b_boxes_load(e2b_door *door);

@@ -166,7 +166,12 @@ static void on_created(void *data, yyjson_val *result, const abx_error *err)
         abx_mut_int(k->notes, notes, "startedAtMs", abx_now_wall_ms());
         if (!abx_json_get(result, "metadata")) /* the provider keeps none */
             abx_mut_val(k->notes, notes, "metadata", abx_json_get(r->body, "metadata"));
-        e2b_box_note(box, ABX_TAKE(k->notes));
+        ABX_AUTO_ERROR why = NULL;
+        if (e2b_box_note(box, ABX_TAKE(k->notes), &why) < 0) {
+            e2b_box_undo(box);
+            e2b_reply_error(r, why);
+            return;
+        }
     }
     e2b_box_see(box, result);
     e2b_samples_watch(box);

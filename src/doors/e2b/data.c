@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "doors/e2b/control.h"
 #include "wire/base64.h"
 
 /* --- users ------------------------------------------------------------------------------------------------- */
@@ -276,15 +277,12 @@ static bool is_reserved(const char *path)
 
 static void refuse_reserved(abx_exchange *x)
 {
-    static const char *const lines[] = {"Content-Type: application/json; charset=utf-8"};
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
     abx_mut_str(d, root, "message", "this route is reserved for the E2B control plane");
     abx_mut_str(d, root, "path", abx_exchange_path(x));
     abx_mut_int(d, root, "code", 404);
-    ABX_AUTO_BUF body = ABX_BUF(4096);
-    ABX_CHECK(abx_json_write_mut(root, &body) == 0);
-    abx_exchange_reply_with(x, 404, lines, ABX_COUNT(lines), body.data, body.len);
+    e2b_answer(x, 404, root, NULL, 0);
 }
 
 void e2b_data_handle(e2b_box *box, int port, abx_exchange *x)
@@ -292,11 +290,11 @@ void e2b_data_handle(e2b_box *box, int port, abx_exchange *x)
     e2b_data *d = box->data;
     if (d->closing)
         e2b_data_not_found(x, box->id);
-    else if (port == E2B_ENVD_PORT && is_reserved(abx_exchange_path(x)))
+    else if (port == ABX_E2B_ENVD_PORT && is_reserved(abx_exchange_path(x)))
         refuse_reserved(x);
-    else if (port == E2B_ENVD_PORT)
+    else if (port == ABX_E2B_ENVD_PORT)
         handle(d, x, ABX_E2B_PLANE_ENVD);
-    else if (port == E2B_CODE_PORT)
+    else if (port == ABX_E2B_CODE_PORT)
         handle(d, x, ABX_E2B_PLANE_CODE);
     else
         e2b_port_handle(d, port, x);

@@ -73,12 +73,12 @@ bool e2b_is_gone(const abx_error *err)
 {
     return err && (err->id == ABX_ERR_SANDBOX_NOT_FOUND || err->id == ABX_ERR_SANDBOX_ENDED ||
                    err->id == ABX_ERR_NETWORK ||
-                   (err->id == ABX_ERR_CONFLICT && strstr(err->message, "is paused")));
+                   (err->id == ABX_ERR_CONFLICT && err->sys_errno == 0)); /* it may be paused */
 }
 
 static abx_e2b_code code_of_file(const abx_error *err)
 {
-    if (strstr(err->message, "cyclic symlink"))
+    if (err->sys_errno == ELOOP)
         return ABX_E2B_CODE_FAILED_PRECONDITION;
     return err->sys_errno == EINVAL ? ABX_E2B_CODE_INVALID_ARGUMENT : ABX_E2B_CODE_INTERNAL;
 }
@@ -139,8 +139,8 @@ int e2b_file_status(const abx_error *err)
 {
     switch (err->id) {
     case ABX_ERR_FILE_NOT_FOUND: return 404;
-    case ABX_ERR_USAGE: return strstr(err->message, "user '") ? 401 : 400;
-    case ABX_ERR_FILE: return strstr(err->message, "is a directory") ? 400 : 500;
+    case ABX_ERR_USAGE: return abx_str_eq(err->about, "user") ? 401 : 400;
+    case ABX_ERR_FILE: return err->sys_errno == EISDIR ? 400 : 500;
     case ABX_ERR_NO_SPACE: return 507;
     case ABX_ERR_RATE_LIMIT:
     case ABX_ERR_QUOTA: return 429;

@@ -12,13 +12,10 @@ typedef struct visit {
 
 static void say_gone(const e2b_data *data, abx_e2b_call *c)
 {
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "sandboxId", data->box->id);
-    abx_mut_str(d, root, "message", "The sandbox was not found");
-    abx_mut_int(d, root, "code", 502);
+    ABX_AUTO_MUT d = abx_mut_new(NULL);
     abx_e2b_call_handle(c, NULL, NULL);
-    abx_e2b_answer_status(c, 502, root);
+    abx_e2b_answer_status(c, 502,
+                          e2b_data_refusal(d, 502, data->box->id, 0, "The sandbox was not found"));
 }
 
 /* The question is this one: who asks it is never cut off. */

@@ -29,16 +29,7 @@ void e2b_link_close(e2b_link *l)
 
 static void answer_text(abx_exchange *x, const e2b_link *l, const char *text)
 {
-    static const char *const lines[] = {"Content-Type: application/json; charset=utf-8"};
-    yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_mut_str(d, root, "sandboxId", l->data->box->id);
-    abx_mut_str(d, root, "message", text);
-    abx_mut_int(d, root, "port", l->port);
-    abx_mut_int(d, root, "code", 502);
-    ABX_AUTO_BUF body = ABX_BUF((size_t)64 * 1024);
-    ABX_CHECK(abx_json_write_mut(root, &body) == 0);
-    abx_exchange_reply_with(x, 502, lines, 1, body.data, body.len);
+    e2b_data_refuse(x, 502, l->data->box->id, l->port, text);
 }
 
 static void on_looked(void *data, e2b_box *box, const abx_error *err)

@@ -150,9 +150,9 @@ static void on_folder(void *arg, yyjson_val *file, const abx_error *err)
     ABX_AUTO_ERROR told = NULL;
     if (err && err->id == ABX_ERR_FILE_NOT_FOUND)
         told = abx_error_new(ABX_ERR_START_FAILED, "cwd '%s' does not exist", cwd);
-    else if (strstr(f->err->message, "cwd"))
+    else if (abx_str_eq(f->err->about, "cwd"))
         told = folder_error(p, f->err);
-    else if (strstr(f->err->message, "home dir"))
+    else if (f->err->about)
         told = abx_error_copy(f->err);
     if (told)
         e2b_subs_fail(p, E2B_ABOUT_START, told);

@@ -112,7 +112,7 @@ static bool by_signature(e2b_door *door, const abx_exchange *x, target *t)
     for (size_t i = 0; i < E2B_BUCKETS; i++)
         for (const e2b_box *box = door->boxes[i]; box; box = box->next)
             if (box->token && e2b_signed_by(box, x, signature))
-                return set(t, box->id, strlen(box->id), E2B_ENVD_PORT);
+                return set(t, box->id, strlen(box->id), ABX_E2B_ENVD_PORT);
     return false;
 }
 

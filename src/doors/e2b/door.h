@@ -23,12 +23,11 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "e2b/client.h"
 #include "host/host.h"
 #include "host/serving.h"
 #include "net/http_server.h"
 
-#define E2B_ENVD_PORT    49983
-#define E2B_CODE_PORT    49999
 #define E2B_ENVD_VERSION "0.6.13"
 #define E2B_CLIENT_ID    "6532622b"
 #define E2B_SEED_SIZE    32
@@ -56,12 +55,13 @@ struct e2b_box {
     int64_t started_ms; /* wall clock: the current run began; 0: not known */
     int64_t ends_ms;    /* wall clock: end of its life; 0: not known; INT64_MAX: none */
     yyjson_doc *seen;   /* the provider's last sandbox object, or NULL */
-    struct e2b_data *data;        /* owned by data.h; NULL: not opened */
-    struct e2b_samples *samples;  /* of metrics.c, or NULL */
-    bool looked_at, break_wanted; /* of boxes.c */
-    bool ending;                  /* it is being killed: nobody is let in any more */
-    struct e2b_waiter *lookers;   /* who waits for the answer about it (look.c) */
-    struct e2b_waiter *resumers;  /* who waits until it goes on (resume.c) */
+    struct e2b_data *data;           /* owned by data.h; NULL: not opened */
+    struct e2b_samples *samples;     /* of metrics.c, or NULL */
+    bool looked_at, break_wanted;    /* of boxes.c */
+    bool ending;                     /* it is being killed: nobody is let in any more */
+    struct e2b_waiter *lookers;      /* who waits for the answer about it (look.c), */
+    struct e2b_waiter *next_lookers; /* and for the one after that */
+    struct e2b_waiter *resumers;     /* who waits until it goes on (resume.c) */
 };
 
 struct e2b_door {
@@ -112,8 +112,8 @@ void e2b_token(const e2b_door *door, const char *text, char out[E2B_TOKEN_SIZE +
 
 /* --- is it there? (look.c) --------------------------------------------------------------------------------- */
 /* Ask the provider about a box, then cb once, later: the box lives (running or paused, see its state), or it is gone (E2B_GONE: it
- * was forgotten; a reference is held during cb), or the provider did not say (err, borrowed). Several at once are one question. cb
- * may be NULL. */
+ * was forgotten; a reference is held during cb), or the provider did not say (err, borrowed). The question begins after
+ * this call; several at once are one. cb may be NULL. */
 typedef void (*e2b_look_cb)(void *data, e2b_box *box, const abx_error *err);
 void e2b_box_look(e2b_box *box, e2b_look_cb cb, void *data);
 /* A call on the box failed as if it were gone (SANDBOX_NOT_FOUND, SANDBOX_ENDED, …): look, and forget it if it is. */
@@ -144,5 +144,9 @@ void e2b_refuse_error(abx_exchange *x, const abx_error *err);
 /* The data plane's answer for a sandbox that is not there (502), and for a port where nobody listens. */
 void e2b_data_not_found(abx_exchange *x, const char *id);
 void e2b_data_closed_port(abx_exchange *x, const char *id, int port);
+/* Such an answer with another status and text; port 0: none is named. And its body alone. */
+void e2b_data_refuse(abx_exchange *x, int status, const char *id, int port, const char *text);
+yyjson_mut_val *e2b_data_refusal(yyjson_mut_doc *d, int status, const char *id, int port,
+                                 const char *text);
 
 #endif

@@ -20,8 +20,8 @@ static void free_forking(void *state)
 
 static void fork_one(e2b_request *r);
 
-/* It is to its callers as its source is. */
-static e2b_box *adopt(e2b_request *r, yyjson_val *result)
+/* It is to its callers as its source is. NULL and *err: it must not be, and is killed. */
+static e2b_box *adopt(e2b_request *r, yyjson_val *result, abx_error **err)
 {
     const forking *k = r->state;
     yyjson_mut_val *root;
@@ -35,7 +35,10 @@ static e2b_box *adopt(e2b_request *r, yyjson_val *result)
         yyjson_mut_obj_remove_key(root, own[i]);
     abx_mut_int(notes, root, "startedAtMs", abx_now_wall_ms());
     abx_mut_int(notes, root, "timeoutS", k->timeout_s);
-    e2b_box_note(box, notes);
+    if (e2b_box_note(box, notes, err) < 0) {
+        e2b_box_undo(box);
+        return NULL;
+    }
     e2b_box_see(box, result);
     e2b_samples_watch(box);
     return box;
@@ -51,12 +54,15 @@ static void on_forked(void *data, yyjson_val *result, const abx_error *err)
         return;
     }
     yyjson_mut_val *entry = yyjson_mut_arr_add_obj(k->answer, list);
-    if (err || !abx_json_str(result, "id", NULL)) {
+    ABX_AUTO_ERROR why = NULL;
+    e2b_box *box = err || !abx_json_str(result, "id", NULL) ? NULL : adopt(r, result, &why);
+    err = err ? err : why;
+    if (!box) {
         yyjson_mut_val *o = abx_mut_obj(k->answer, entry, "error");
         abx_mut_int(k->answer, o, "code", err ? e2b_status_of(err) : 500);
         abx_mut_str(k->answer, o, "message", err ? abx_error_text(err) : "the provider told no id");
     } else {
-        abx_mut_put(k->answer, entry, "sandbox", e2b_view_sandbox(k->answer, adopt(r, result)));
+        abx_mut_put(k->answer, entry, "sandbox", e2b_view_sandbox(k->answer, box));
         yyjson_mut_doc_set_root(k->answer, list);
     }
     if (--k->left > 0)

@@ -99,7 +99,7 @@ static void on_paused(void *data, yyjson_val *result, const abx_error *err)
     yyjson_mut_doc *notes = e2b_notes_copy(r->box, &root);
     yyjson_mut_obj_remove_key(root, "cold");
     abx_mut_bool(notes, root, "cold", !abx_json_bool(r->body, "memory", true));
-    e2b_box_note(r->box, notes);
+    (void)e2b_box_note(r->box, notes, NULL);
     e2b_box_paused(r->box);
     r->box->ends_ms = abx_now_wall_ms();
     e2b_request_ref(r);

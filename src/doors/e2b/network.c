@@ -162,8 +162,11 @@ static void on_changed(void *data, yyjson_val *result, const abx_error *err)
         if (!yyjson_equals_str(key, "allow_internet_access"))
             abx_mut_val(notes, network, yyjson_get_str(key), value);
     }
-    e2b_box_note(r->box, notes);
-    e2b_reply(r, 204, NULL);
+    ABX_AUTO_ERROR why = NULL;
+    if (e2b_box_note(r->box, notes, &why) < 0)
+        e2b_reply_error(r, why);
+    else
+        e2b_reply(r, 204, NULL);
 }
 
 static void change(e2b_request *r)

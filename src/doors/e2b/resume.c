@@ -22,7 +22,7 @@ static void finish(resuming *k)
         yyjson_mut_obj_remove_key(root, "startedAtMs");
         yyjson_mut_obj_remove_key(root, "cold");
         abx_mut_int(notes, root, "startedAtMs", abx_now_wall_ms());
-        e2b_box_note(box, notes);
+        (void)e2b_box_note(box, notes, NULL); /* the file of before says as much about its ports */
         e2b_box_see(box, yyjson_doc_get_root(k->object));
     } else if (k->err->id == ABX_ERR_SANDBOX_NOT_FOUND) {
         e2b_box_forget(box);

@@ -2,10 +2,13 @@
 the test's, which knows sandboxes and nothing else."""
 
 import json
+import threading
+import time
 
 import pytest
 
 from door import Door
+from harness import wait_for
 from test_e2b_control import ids_of, is_refusal
 
 pytestmark = pytest.mark.once
@@ -24,6 +27,7 @@ features = ["list", "logs", "network"]
 PLUGIN = r"""
 import json, os, sys
 FILE = "boxes.json"
+held = []
 boxes = json.load(open(FILE)) if os.path.exists(FILE) else {}
 def say(m): sys.stdout.write(json.dumps(m) + "\n"); sys.stdout.flush()
 def box(id): return {"id": id, "state": "running", "createdAt": "2026-01-01T00:00:00Z", **boxes[id]}
@@ -46,11 +50,20 @@ for line in sys.stdin:
             answer = box(id)
     elif method == "sandbox.list":
         answer = {"sandboxes": [box(id) for id in boxes]}
-    elif p.get("sandboxId") not in boxes:
+    elif p.get("sandboxId") not in boxes or os.path.exists("gone"):
+        for line in held:
+            print(line, flush=True)
+        held.clear()
         error = {"code": "E3001", "type": "SandboxNotFoundError", "message": "no such sandbox"}
     elif method == "sandbox.info":
         answer = box(p["sandboxId"])
+        if os.path.exists("hold"):  # true now, told later
+            held.append(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": answer}))
+            open("held", "w").close()
+            continue
     elif method == "sandbox.logs":
+        print(*held, sep="\n", end="\n" if held else "", flush=True)
+        held.clear()
         all = [{"timestamp": "2026-01-01T00:00:0%dZ" % n, "level": level, "message": "line %d" % n} for n, level in enumerate(("info", "error", "info"))]
         answer = {"entries": [e for e in all if e["timestamp"] >= p.get("since", "")][:p.get("limit", 99)]}
     elif method == "sandbox.set_network":
@@ -151,3 +164,28 @@ def test_a_network_is_changed_where_the_provider_can(odd):
     detail = odd("GET", f"/sandboxes/{where}", status=200).json
     assert detail["network"] == {"allowOut": ["1.1.1.1", "example.com"], "denyOut": ["0.0.0.0/0"]}
     odd("DELETE", f"/sandboxes/{where}", status=204)
+
+
+def test_who_asks_while_a_look_is_under_way_gets_no_older_answer(odd):
+    """A question whether the sandbox lives is held at the provider; then it ends, and another client asks."""
+    sandbox, answers = odd.create(), {}
+    folder = odd.boxes.parent
+
+    def ask(name):
+        answers[name] = odd.data(sandbox, "GET", "/health").status
+    threads = [threading.Thread(target=ask, args=[name]) for name in ("first", "second")]
+    (folder / "hold").touch()
+    try:
+        threads[0].start()
+        wait_for((folder / "held").exists)
+        (folder / "hold").unlink()
+        (folder / "gone").touch()
+        threads[1].start()
+        time.sleep(0.3)  # it is there by now; else this tells nothing
+        odd("GET", f"/v2/sandboxes/{sandbox['sandboxID']}/logs")
+        for thread in threads:
+            thread.join(30)
+        assert answers == {"first": 204, "second": 502}
+    finally:
+        for name in ("hold", "held", "gone"):
+            (folder / name).unlink(missing_ok=True)

@@ -340,6 +340,34 @@ static void a_cancelled_create(void **state)
     svc_close(&s);
 }
 
+static bool is_pausing(void *data)
+{
+    svc *s = data;
+    return s->request_count == 2 && --s->told < 0;
+}
+
+/* In the pause between two questions whether envd is there: it is not asked once more. */
+static void a_cancelled_wait_for_envd(void **state)
+{
+    svc s;
+    svc_run run;
+    abx_e2b_dialect late = abx_e2b_plain;
+    late.ready_late = true;
+    svc_open(&s, &late);
+    late.data_url = s.url;
+    svc_say(&s, "POST /v2/sandboxes", 201, MADE);
+    svc_say(&s, "GET /health", 502, NULL);
+    svc_say(&s, "DELETE /sandboxes/i1", 204, NULL);
+    svc_start(&s, &run, "sandbox.create", "{}");
+    s.told = 1; /* one more turn of the loop, in which it is answered */
+    svc_until(&s, is_pausing, &s);
+    abx_call_cancel(run.call);
+    svc_wait(&run);
+    assert_string_equal(abx_err_row_of(run.err->id)->name, "CANCELLED");
+    svc_run_clear(&run);
+    svc_close(&s);
+}
+
 static void a_deadline(void **state)
 {
     svc s;
@@ -768,6 +796,7 @@ int main(void)
         cmocka_unit_test(a_kill_whose_answer_was_lost),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(a_cancelled_create),
+        cmocka_unit_test(a_cancelled_wait_for_envd),
         cmocka_unit_test(a_deadline),
         cmocka_unit_test(keys),
         cmocka_unit_test(routes_of_its_own),

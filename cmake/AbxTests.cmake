@@ -2,7 +2,7 @@
 #     tests/unit/test_*.c    cmocka, linked to every area, registered with ctest; tests/unit/*.c and *.h
 #                            with other names are shared by all of them
 #     tests/capi/test_*.c    cmocka, linked to libabx.so alone
-#     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent is linked to
+#     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent and node_host are linked to
 #                            the adapters and what is below them, envd_serve to local and below,
 #                            tls_get to net and below
 #     tests/e2e/probe/*.c    one program of attacks by name, for the escape suite
@@ -60,6 +60,7 @@ foreach(_source IN LISTS _helpers)
     abx_program(${_source} e2e abx_flags Threads::Threads ${CMAKE_DL_LIBS})
 endforeach()
 target_link_libraries(secret_parent PRIVATE abx_adapters) # a program with the house inside, as libabx will be
+target_link_libraries(node_host PRIVATE abx_adapters)
 target_link_libraries(envd_serve PRIVATE abx_local)
 target_link_libraries(envd_call PRIVATE abx_e2b)
 target_link_libraries(tls_get PRIVATE abx_net)

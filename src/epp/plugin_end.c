@@ -85,6 +85,14 @@ void abx_epp_log(abx_epp_plugin *p, const char *level, const char *message)
     send_message(p, d);
 }
 
+void abx_epp_retire(abx_epp_plugin *p, const char *reason)
+{
+    yyjson_mut_val *root = NULL;
+    yyjson_mut_doc *d = abx_epp_message(0, "retire", &root);
+    abx_mut_str(d, abx_mut_obj(d, root, "params"), "reason", reason);
+    send_message(p, d);
+}
+
 void abx_epp_event_send(abx_epp_request *r, const char *type, yyjson_mut_doc *doc)
 {
     char method[ABX_EPP_METHOD_SIZE];

@@ -48,6 +48,9 @@ int abx_epp_plugin_feed(abx_epp_plugin *p, const void *bytes, size_t n, abx_erro
 /* Answer initialize, once. features: an array of names or an object name → state, taken over; NULL: err says why not. */
 void abx_epp_greeted(abx_epp_plugin *p, yyjson_mut_doc *features, const abx_error *err);
 
+/* This program will end once its calls are answered: the host sends no others. reason: for people. */
+void abx_epp_retire(abx_epp_plugin *p, const char *reason);
+
 const abx_op_row *abx_epp_request_op(const abx_epp_request *r);
 uint64_t abx_epp_request_id(const abx_epp_request *r); /* also its stream */
 void abx_epp_request_set_data(abx_epp_request *r, void *data);

@@ -87,6 +87,7 @@ void epp_give_up(pending *p, abx_error *why)
         abx_error_free(why);
     if (!p->cancelled)
         epp_send_cancel(p);
+    epp_check_retired(p->s); /* it may have been the last that somebody waited for */
 }
 
 void epp_overdue(pending *p)
@@ -199,6 +200,8 @@ static void on_release(abx_call *c, void *state)
     p->released = true;
     if (p->answered)
         free_pending(p);
+    else
+        epp_check_retired(p->s);
 }
 
 static const abx_call_backend backend = {.on_cancel = on_cancel,

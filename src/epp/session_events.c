@@ -183,10 +183,23 @@ static void on_log(abx_epp_session *s, yyjson_val *params)
     epp_logf(s, level, "%s", shown);
 }
 
+/* Its program will end soon: what runs is answered, what comes next gets another one. */
+static void on_retire(abx_epp_session *s, yyjson_val *params)
+{
+    abx_error *why = epp_error(s, ABX_ERR_PROVIDER_CRASHED, "its program ends itself: %s",
+                               abx_json_str(params, "reason", "it does not say why"));
+    epp_retire(s, why);
+    abx_error_free(why);
+}
+
 int epp_on_notification(abx_epp_session *s, const char *method, yyjson_val *params, abx_error **err)
 {
     if (strcmp(method, "log") == 0) {
         on_log(s, params);
+        return 0;
+    }
+    if (strcmp(method, "retire") == 0) {
+        on_retire(s, params);
         return 0;
     }
     yyjson_val *stream = yyjson_obj_get(params, "stream");

@@ -57,6 +57,8 @@ void js_session_die(js_session *s)
     abx_epp_log(s->epp, "error", err->message);
     if (s->loading)
         abx_epp_greeted(s->epp, NULL, err);
+    else
+        abx_epp_retire(s->epp, why);
     while (s->calls) {
         js_call *c = s->calls;
         s->calls = c->next;
@@ -85,6 +87,11 @@ static void answer(js_session *s, js_call *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
+    if (s->js.starved &&
+        !s->js.broken) { /* before its answer: the host's next call must not come here */
+        abx_js_break(&s->js, ABX_JS_NO_MEMORY);
+        abx_epp_retire(s->epp, ABX_JS_NO_MEMORY);
+    }
     if (c->error)
         abx_epp_fail(c->request, c->error);
     else

@@ -32,8 +32,18 @@ const words = {
     async *getter() { const o = { get x() { for (;;); } }; o.x; },
     async *regex() { /^(a+)+$/.test(`${'a'.repeat(40)}b`); },
     async *micro() { const f = () => Promise.resolve().then(f); f(); await never(); },
-    async *indexof() { 'a'.repeat(1 << 28).indexOf(`${'a'.repeat(1 << 27)}b`); },
+    async *indexof() { 'a'.repeat(1 << 26).indexOf(`${'a'.repeat(1 << 25)}b`); },
     async *never() { await never(); },
+    async *proxy() { new Proxy({}, { has() { for (;;); } }).x, 'x' in new Proxy({}, { has() { for (;;); } }); },
+    async *message() { throw { get message() { for (;;); }, name: 'E', stack: '' }; },
+    async *tojson() { yield { type: 'exit', exitCode: { toJSON() { for (;;); } } }; },
+    async *sort() { [3, 2, 1].sort(() => { for (;;); }); },
+    async *timer() { setTimeout(() => { for (;;); }, 0); await never(); },
+    async *rejects() {
+        Promise.reject(new Error('nobody cares'));
+        await new Promise((r) => setTimeout(r, 20));
+        yield { type: 'stdout', data: 'on' };
+    },
     // memory
     async *eat() { const a = []; for (;;) a.push(new Array(1000).fill({})); },
     async *once() { new ArrayBuffer(1 << 30); },
@@ -43,9 +53,57 @@ const words = {
     async *pollute() {
         Object.prototype.then = (f) => f(1);
         Array.prototype.push = Map.prototype.get = Promise.prototype.then = () => { throw new Error('polluted'); };
+        Object.defineProperty(Object.prototype, 'value', { get() { throw new Error('polluted'); }, set() {} });
+        globalThis.setTimeout = globalThis.AbortController = globalThis.Uint8Array = undefined;
         yield { type: 'stdout', data: 'polluted' };
     },
+    async *freeze() {
+        Object.freeze(globalThis);
+        Object.freeze(Object.prototype);
+        yield { type: 'stdout', data: `${typeof TextEncoder} ${typeof AbortController}` };
+    },
+    // memory of a view is what its buffer has now
+    async *views() {
+        const buffer = new ArrayBuffer(1 << 16, { maxByteLength: 1 << 20 });
+        const whole = new Uint8Array(buffer), part = new DataView(buffer, 1 << 15), fixed = new Uint8Array(buffer, 1 << 15, 16);
+        whole.fill(65);
+        buffer.resize(4);
+        yield { type: 'stdout', data: whole };
+        for (const view of [part, fixed]) {
+            try {
+                yield { type: 'stdout', data: view };
+            } catch (e) {
+                yield { type: 'stderr', data: `${e.name} ` };
+            }
+        }
+        buffer.resize(8);
+        yield { type: 'stdout', data: whole.fill(66) };
+        const gone = new Uint8Array(8);
+        gone.buffer.transfer();
+        yield { type: 'stdout', data: gone };
+        yield { type: 'stdout', data: new DataView(new ArrayBuffer(4).transferToImmutable()) };
+    },
 };
+
+// What may not be changed of kit and ctx: how many changes were refused.
+function tamper(kit, ctx) {
+    const refused = [
+        () => { kit.errors = {}; }, () => { kit.errors.ProviderError = Error; }, () => { kit.epp.infra = null; },
+        () => { kit.errors.SandboxNotFoundError.prototype.x = 1; }, () => { delete kit.hostVersion; },
+        () => Object.defineProperty(kit.errors.ProviderError.prototype, 'code', { value: 'E9999' }),
+        () => Object.setPrototypeOf(kit.errors.SandboxNotFoundError, Error), () => { ctx.options.x = 1; }, () => { ctx.features.push('pty'); },
+        () => { ctx.id = 'other'; }, () => { new kit.errors.SandboxNotFoundError('x', { code: 'E1001' }); },
+        () => { kit.errors.SandboxNotFoundError.call({}, 'x'); },
+    ].filter((f) => {
+        try {
+            f();
+            return false;
+        } catch {
+            return true;
+        }
+    });
+    return refused.length;
+}
 
 export function create(kit) {
     const show = ({ files, ...rest }) => rest;
@@ -58,6 +116,16 @@ export function create(kit) {
     return {
         async buildInfra(ctx) {
             console.log('opened', ctx.id, kit.hostVersion);
+            words.tamper = async function* () { yield { type: 'stdout', data: `${tamper(kit, ctx)}` }; };
+            words.kit = async function* ([type, code]) {
+                const e = new kit.errors[type]('said by the kit', { code, hint: 'do this', retryable: true, cause: new Error('why') });
+                console.log(`${e.name}|${e.code}|${e.type}|${e.status}|${e.hint}|${e.retryable}|${e instanceof kit.errors.ProviderError}`);
+                throw e;
+            };
+            words.secret = async function* () {
+                console.error('the key is', ctx.core.apiKey);
+                throw new Error(`no ${ctx.core.apiKey} here`, { cause: new Error(ctx.core.apiKey) });
+            };
             return {
                 sandbox: {
                     create: (p) => show(lib.create(p)),

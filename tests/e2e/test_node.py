@@ -73,7 +73,7 @@ THROWN = {
     "deep": "RangeError: Maximum call stack size exceeded",
     "once": "RangeError|out of memory",
     "string": "out of memory",
-    "eat": "out of memory",
+    "eat": "out of memory|giving way",
 }
 
 

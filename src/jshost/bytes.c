@@ -60,7 +60,8 @@ static int number_of(JSContext *ctx, JSValueConst fn, JSValueConst v, size_t *n)
     int64_t i = 0;
     JSValue number = JS_Call(ctx, fn, v, 0, NULL);
     *n = 0;
-    if (JS_IsException(number)) /* of a DataView that its buffer has no longer room for: as of a typed array, 0 */
+    if (JS_IsException(
+            number)) /* of a DataView that its buffer has no longer room for: as of a typed array, 0 */
         JS_FreeValue(ctx, JS_GetException(ctx));
     else if (JS_ToInt64(ctx, &i, number) < 0 || i < 0)
         return -1;

@@ -308,8 +308,9 @@ kill -0 "$p" 2>/dev/null || { echo ended; exit; }; kill -s ${signal} -- "-$p" &&
 
   /** What execd says of the command of a process, or null. */
   async command(id, name) {
-    const { out } = await script(this.client, id, `cat ${folderOf(name)}/id 2>/dev/null`);
-    return this.status(id, out);
+    const response = await this.client.execd(id, "GET", `/files/download?path=${encodeURIComponent(`${folderOf(name)}/id`)}`);
+    const text = await response.text();
+    return response.ok ? this.status(id, text) : null;
   }
 
   async status(id, place) {

@@ -36,13 +36,18 @@ export async function script(client, id, text, { cwd, signal, uid } = {}) {
   const response = await client.execd(id, "POST", "/command", { json: { command: text, cwd, uid }, signal });
   if (!response.ok) throw new Failure("E6002", `execd answered ${response.status}: ${errorOf(await response.text()).message}`);
   const parts = { stdout: [], stderr: [] };
-  for await (const event of eventsOf(response)) {
-    if (parts[event.type]) parts[event.type].push(event.text === "\n" ? "\n" : `${event.text ?? ""}\n`);
-    const end = endOfEvent(event);
-    if (!end) continue;
-    if (end.failed) throw new Failure("E6006", `a command cannot be started in the sandbox: ${end.failed}`);
-    return { code: end.exitCode ?? 128, out: parts.stdout.join(""), err: parts.stderr.join("") };
+  let cause;
+  try {
+    for await (const event of eventsOf(response)) {
+      if (parts[event.type]) parts[event.type].push(event.text === "\n" ? "\n" : `${event.text ?? ""}\n`);
+      const end = endOfEvent(event);
+      if (end?.failed) throw new Failure("E6006", `a command cannot be started in the sandbox: ${end.failed}`);
+      if (end) return { code: end.exitCode ?? 128, out: parts.stdout.join(""), err: parts.stderr.join("") };
+    }
+  } catch (e) {
+    if (e instanceof Failure || signal?.aborted) throw e;
+    cause = e;
   }
   await client.gone(id);
-  throw new Failure("E6001", "the connection to the sandbox broke");
+  throw new Failure("E6001", "the connection to the sandbox broke", { cause });
 }

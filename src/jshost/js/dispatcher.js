@@ -21,6 +21,8 @@
                 return call.write(String(target), data);
             if (channel !== undefined)
                 members.stream = channel;
+            if (plain !== undefined && target === undefined)
+                members.text = plain; // a member of the event, no bytes of it
             if (row.group === 'process' || row.group === 'pty')
                 internal.event(call.id, name, kind === undefined ? members : { ...members, kind });
             else if (ArrayPrototypeIncludes(row.events, kind))

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "jshost/js.h"
+#include "jshost/module_node.h"
 
 /* --- names --------------------------------------------------------------------------------------------- */
 
@@ -52,9 +53,13 @@ static char *normalize(JSContext *ctx, const char *base, const char *name, void 
     size_t id = strlen(js->id);
     if (strncmp(base, js->id, id) != 0 || base[id] != '/') /* we ask for the entry */
         return js_strdup(ctx, name);
+    const char *node = abx__js_node_name(name);
+    if (node)
+        return js_strdup(ctx, node);
     if (strncmp(name, "./", 2) != 0 && strncmp(name, "../", 3) != 0)
         return throw_import(ctx, base, name,
-                            "a module may import files of its own folder only, by './' or '../'");
+                            "a module may import files of its own folder, by './' or '../', and "
+                            "node:buffer, crypto, process, url and util");
     ABX_AUTO_FREE char *path = resolve(base + id + 1, name);
     if (!path)
         return throw_import(ctx, base, name, "it leaves the folder of the provider");
@@ -114,6 +119,8 @@ static JSModuleDef *load(JSContext *ctx, const char *name, void *opaque, JSValue
     (void)attributes;
     if (ctx != js->ctx) /* while compiling nothing is resolved yet */
         return JS_NewCModule(ctx, name, init_nothing);
+    if (abx__js_node_name(name))
+        return abx__js_node_module(ctx, name);
     const abx_js_file *f = abx_js_bundle_find(js->bundle, name + strlen(js->id) + 1);
     if (!f) {
         throw_import(ctx, js->id, name, "there is no such file among its modules");

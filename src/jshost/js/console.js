@@ -45,5 +45,5 @@
         log: say('info'), info: say('info'), debug: say('debug'), warn: say('warn'), error: say('error'), trace: say('debug'),
         assert(ok, ...args) { if (!ok) internal.log('error', `assertion failed: ${text(args)}`); },
     };
-    return { console };
+    return { console, show };
 })

@@ -1,0 +1,4 @@
+(function (internal) {
+    'use strict';
+    return { exports: internal.need('process').process };
+})

@@ -20,7 +20,7 @@ typedef struct abx_js_net {
     abx_http *pool; /* of fetch and WebSocket; opened at their first request */
     uv_idle_t turn;
     abx_js_due *due;
-    unsigned transfers; /* in flight */
+    unsigned transfers, sockets; /* in flight */
     JSClassID transfer_class, socket_class, service_class, run_class;
 } abx_js_net;
 

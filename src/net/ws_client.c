@@ -20,6 +20,8 @@ struct abx_ws {
     wslay_event_context_ptr frames;
     abx_ws_client_handlers on;
     void *data;
+    char *protocol;    /* that the server chose, or NULL */
+    char reason[124];  /* of the peer's close */
     char *server_key;  /* what Sec-WebSocket-Accept must say */
     const uint8_t *in; /* bytes that are being fed */
     size_t in_len;
@@ -72,6 +74,8 @@ static void got_message(wslay_event_context_ptr ctx, const struct wslay_event_on
     abx_ws *ws = user;
 
     (void)ctx;
+    if (arg->opcode == WSLAY_CONNECTION_CLOSE && arg->msg_length > 2)
+        snprintf(ws->reason, sizeof ws->reason, "%.*s", (int)(arg->msg_length - 2), arg->msg + 2);
     if (wslay_is_ctrl_frame(arg->opcode) || ws->close_asked || !ws->t)
         return;
     if (ws->on.on_message)
@@ -118,6 +122,7 @@ static void on_head(abx_http_transfer *t, int status, const abx_http_headers *he
         return;
     }
     ws->opened = true;
+    ws->protocol = abx_strdup(abx_http_headers_get(headers, "Sec-WebSocket-Protocol"));
     if (ws->on.on_open)
         ws->on.on_open(ws, ws->data);
 }
@@ -182,6 +187,7 @@ static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
     if (ws->on.on_close)
         ws->on.on_close(ws, code, error, ws->data);
     wslay_event_context_free(ws->frames);
+    free(ws->protocol);
     free(ws->server_key);
     free(ws);
 }
@@ -282,4 +288,25 @@ void abx_ws_client_close(abx_ws *ws, int code, const char *reason)
     if (wslay_event_queue_close(ws->frames, (uint16_t)code, (const uint8_t *)reason, n) == 0)
         push(ws);
     abx_http_resume(ws->t); /* the peer's answer must be seen */
+}
+
+void abx_ws_client_break(abx_ws *ws)
+{
+    if (ws->t)
+        abx_http_cancel(ws->t);
+}
+
+size_t abx_ws_client_waiting(const abx_ws *ws)
+{
+    return ws->t ? ws->t->out.len - ws->t->out_at : 0;
+}
+
+const char *abx_ws_client_protocol(const abx_ws *ws)
+{
+    return ws->protocol;
+}
+
+const char *abx_ws_client_reason(const abx_ws *ws)
+{
+    return ws->reason;
 }

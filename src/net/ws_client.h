@@ -24,5 +24,13 @@ int abx_ws_client_send(abx_ws *ws, bool text, const void *bytes, size_t n); /* 1
 void abx_ws_client_pause(abx_ws *ws);
 void abx_ws_client_resume(abx_ws *ws);
 void abx_ws_client_close(abx_ws *ws, int code, const char *reason);
+/* End it without a word; on_close comes later. */
+void abx_ws_client_break(abx_ws *ws);
+/* Bytes that were sent and have not left this process. */
+size_t abx_ws_client_waiting(const abx_ws *ws);
+/* From on_open on: the subprotocol that the server chose, or NULL. */
+const char *abx_ws_client_protocol(const abx_ws *ws);
+/* In on_close: the peer's words to its code, maybe "". */
+const char *abx_ws_client_reason(const abx_ws *ws);
 
 #endif

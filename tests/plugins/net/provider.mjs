@@ -83,6 +83,75 @@ const words = {
         return r.text();
     },
 };
+// What a connection brings, until it ends: [event, its members] each.
+function talk(url, options, say = () => {}) {
+    return new Promise((resolve) => {
+        const ws = new WebSocket(url.replace('http', 'ws'), options), seen = [];
+        ws.binaryType = 'arraybuffer';
+        ws.onopen = () => {
+            seen.push(['open', ws.protocol]);
+            say(ws);
+        };
+        ws.onmessage = ({ data }) => {
+            seen.push(['message', typeof data === 'string' ? data.slice(0, 1000) : [...new Uint8Array(data)].slice(0, 10)]);
+            say(ws, data);
+        };
+        ws.onerror = () => seen.push(['error']);
+        ws.addEventListener('close', ({ code, reason, wasClean }) => resolve([...seen, ['close', code, reason, wasClean]]));
+    });
+}
+Object.assign(words, {
+    async wsecho(url) {
+        const messages = ['grüß', new Uint8Array([1, 2, 3]), new Blob(['blob']), 'x'.repeat(70000)];
+        return talk(`${url}/echo`, undefined, (ws, data) => {
+            if (data === undefined)
+                messages.forEach((m) => ws.send(m));
+            else if (data.length === 70000)
+                ws.close(3001, 'done');
+        });
+    },
+    wstalk: (url, path, protocols, name, value) => talk(url + path, { protocols: protocols ? protocols.split(',') : [], headers: name ? { [name]: value } : {} }),
+    async wsflood(url) {
+        let n = 0, at;
+        const seen = await new Promise((resolve) => {
+            const ws = new WebSocket(`${url.replace('http', 'ws')}/flood`);
+            ws.binaryType = 'arraybuffer';
+            ws.onmessage = ({ data }) => {
+                if (n++ === 0)
+                    for (const end = performance.now() + 500; performance.now() < end;);
+                at = data.byteLength;
+            };
+            ws.onclose = (e) => resolve([e.code, e.wasClean]);
+        });
+        return { n, at, seen };
+    },
+    async wssend(url) {
+        const ws = new WebSocket(`${url.replace('http', 'ws')}/slow`);
+        await new Promise((r) => { ws.onopen = r; });
+        let n = 0, error;
+        try {
+            for (; n < 200; n++)
+                ws.send(new Uint8Array(1 << 20));
+        } catch (e) {
+            error = e.name;
+        }
+        const waits = ws.bufferedAmount;
+        ws.close();
+        return { n, error, waits: waits > 16 << 20 };
+    },
+    async wsbad() {
+        const names = [];
+        for (const make of [() => new WebSocket('ftp://a'), () => new WebSocket('ws://a/#x'), () => new WebSocket('ws://a', ['a', 'a']), () => new WebSocket('no'),
+            () => new WebSocket('ws://127.0.0.1:1').close(1), () => new WebSocket('ws://127.0.0.1:1').send('')])
+            try {
+                make();
+                names.push('');
+            } catch (e) {
+                names.push(e.name);
+            }
+        return names;
+    },
+});
 const ReadableStreamOr = (it) => (globalThis.ReadableStream ? ReadableStream.from(it) : it);
 
 export const create = () => ({

@@ -84,6 +84,13 @@ target_link_libraries(abx_with_catalog PRIVATE abx_doors_cli abx_doors_e2b abx_l
 add_dependencies(abx_with_catalog abx_generated)
 set_target_properties(abx_with_catalog PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
 
+# The program with a native function for modules that tries what a module's process may not do.
+add_executable(abx_with_probe src/doors/cli/main.c tests/e2e/js_probe.c)
+target_compile_definitions(abx_with_probe PRIVATE ABX_PROBE_INSIDE)
+target_link_libraries(abx_with_probe PRIVATE abx_doors_cli abx_doors_e2b abx_licenses abx_conformance)
+add_dependencies(abx_with_probe abx_generated)
+set_target_properties(abx_with_probe PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
+
 if(ABX_BENCH)
     file(GLOB _bench CONFIGURE_DEPENDS tests/bench/*.c)
     foreach(_source IN LISTS _bench)

@@ -301,6 +301,8 @@ int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle,
     ABX_CHECK(uv_timer_init(loop, &s->timer) == 0);
     s->timer.data = s;
     js_natives(s);
+    if (abx_js_probe)
+        abx_js_probe(ctx);
     JSValue core = abx_js_need(&s->js, "core");
     int rc = 0;
     if (JS_IsException(core)) {

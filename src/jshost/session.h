@@ -52,6 +52,9 @@ void js_run_input_end(struct js_run *run);
 void js_run_cancel(struct js_run *run);
 void js_run_resume(struct js_run *run);
 
+/* Only in a program of the tests: a global function that tries what this process may not do. */
+__attribute__((weak)) void abx_js_probe(JSContext *ctx);
+
 /* natives.c: adds what js/core.js needs to js.internal. */
 void js_natives(js_session *s);
 

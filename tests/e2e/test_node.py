@@ -128,3 +128,33 @@ def test_a_loop_ends_its_call_and_the_next_one_works(home):
     assert "giving way" in done.stderr and done.returncode == 125, done.stderr
     assert time.monotonic() - begun < 60
     assert toy(home, "echo", "on").stdout == "on\n"
+
+
+def test_an_error_of_the_kit_has_all_its_members(home):
+    install(home)
+    done = toy(home, "kit", "SandboxNotFoundError", "E3001")
+    assert done.returncode == 125 and "said by the kit: Error: why (at" in done.stderr and "code: E3001" in done.stderr, done.stderr
+    assert "do this" in done.stderr
+    log = next((home / "logs").glob("toy*")).read_text()
+    assert "SandboxNotFoundError|E3001|SandboxNotFoundError|404|do this|true|true" in log
+    assert re.search(r"cause: .*|caused", done.stderr) or "why" in done.stderr
+
+
+def test_what_is_written_to_the_console_goes_to_the_log_with_its_level(home):
+    install(home)
+    assert toy(home, "log").returncode == 0
+    line = next(line for line in next((home / "logs").glob("toy*")).read_text().splitlines() if "said" in line)
+    assert "warn" in line and "[1, 2n]" in line
+
+
+def test_secrets_are_blanked_in_messages_and_in_the_log(home, tmp_path):
+    folder = tmp_path / "toy"
+    shutil.copytree(TOY, folder)
+    manifest = folder / "abx-provider.toml"
+    manifest.write_text(manifest.read_text() + '\n[connection]\ninherit = ["apiKey"]\n')
+    done = run(home, "provider", "install", str(folder), "--yes", "--inherit", "apiKey")
+    assert done.returncode == 0, done.stderr
+    done = toy(home, "secret", env={"ABX_API_KEY": "hush-hush-4711"})
+    assert done.returncode == 125 and "here" in done.stderr and "caused by" in done.stderr, done.stderr
+    log = next((home / "logs").glob("toy*")).read_text()
+    assert "the key is" in log and "hush-hush" not in done.stderr + done.stdout + log

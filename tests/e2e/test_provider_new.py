@@ -2,8 +2,10 @@
 names, folders that are there; what a plugin says beside the protocol."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +14,15 @@ TESTS = {
     "node": [["node", "plugin.test.mjs"]],
     "go": [["make", "-s"], ["go", "test", "."]],
     "bash": [["bash", "test_plugin.sh"]],
+    "js": [],
     "c": [["make", "-s", "CFLAGS=-O1 -Wall -Wextra -Werror"], ["./test.sh"]],
 }
 
-# How many cases apply; in bash there are sandboxes and commands in the foreground, no more.
-APPLY = {"bash": 50}
+# How many cases apply; in bash there are sandboxes and commands in the foreground, no more; a module has no processes.
+APPLY = {"bash": 50, "js": 45}
 # An ordinary user differs in what processes may do, whatever started them: two languages show it.
 LANGUAGES = list(TESTS) if os.geteuid() == 0 else ["python", "c"]
+SOURCE = Path(__file__).resolve().parents[2]
 TOOLS = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"}
 
 
@@ -38,7 +42,17 @@ def test_its_own_test_passes(shared, tmp_path, language):
     report = shared("provider", "test", folder, "--json", *only, timeout=150).json
     bad = [(c["name"], c.get("why"), c.get("exchange")) for c in report["cases"] if c["outcome"] == "failed"]
     assert not bad and report["summary"]["passed"] >= (APPLY.get(language, 140) if not only else 20), bad
-    assert not [name for name in os.listdir(f"/tmp/abx-mine-1-{os.geteuid()}")]
+    state = Path(f"/tmp/abx-mine-1-{os.geteuid()}")
+    assert language == "js" or not list(state.iterdir())
+
+
+def test_the_types_of_a_module_know_every_operation_and_every_error():
+    text = (SOURCE / "scaffold/js/kit.d.ts").read_text()
+    operations = re.findall(r'ABX_OP\(\w+, "\w+\.(\w+)"', (SOURCE / "src/ops/ops.def").read_text())
+    types = re.findall(r'ABX_ERR\(\w+, +"E\d+", +"(\w+)"', (SOURCE / "src/base/errors.def").read_text())
+    assert len(operations) > 40 and len(types) > 30
+    assert not [n for n in operations if f"  {re.sub('_(.)', lambda m: m[1].upper(), n)}?(" not in text]
+    assert not [t for t in types if f"  readonly {t}: ErrorClass;" not in text]
 
 
 def test_installed_it_is_a_provider_like_any_other(abx, tmp_path):

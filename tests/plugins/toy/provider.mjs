@@ -17,6 +17,10 @@ const words = {
         const there = ['require', 'Deno', 'SharedArrayBuffer', 'Atomics', 'std', 'os'].filter((n) => n in globalThis);
         yield { type: 'stdout', data: `${text}|${there}|${Object.keys(process.env)}|${process.argv.length}\n` };
     },
+    async *probe(args) { // in a program of the tests: a native function
+        for (let i = 0; i < args.length; i += 2)
+            yield { type: 'stdout', data: `${globalThis.probe(args[i], args[i + 1])}\n` };
+    },
     // what is thrown
     async *throw() { null.x; },
     async *cause() { throw new Error('outer', { cause: new RangeError('inner') }); },

@@ -41,7 +41,7 @@ abx_system_archive(zstd libzstd-dev)
 abx_system_archive(seccomp libseccomp-dev)
 abx_system_archive(ssl libssl-dev)
 abx_system_archive(crypto libssl-dev)
-add_library(abx_late STATIC cmake/lazy/openssl.c cmake/lazy/openssl_parts.c cmake/lazy/uring.c cmake/lazy/zstd.c src/base/openssl_tables.c)
+add_library(abx_late STATIC cmake/lazy/openssl.c cmake/lazy/openssl_parts.c cmake/lazy/libm.c cmake/lazy/uring.c cmake/lazy/zstd.c src/base/openssl_tables.c)
 if(NOT ABX_SANITIZE) # sanitizers bring their own
     target_sources(abx_late PRIVATE cmake/lazy/libstdcxx.cpp cmake/lazy/exceptions.c)
     target_compile_options(abx_late PRIVATE -ffunction-sections)

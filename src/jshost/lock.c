@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/libm.h"
 #include "base/mem.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -40,11 +41,12 @@ static int limit(int what, rlim_t most, abx_error **err)
     return 0;
 }
 
-/* What is read late by libraries, read now: the time zone, how names are looked up. */
+/* What is read late by libraries, read now: the time zone, how names are looked up, mathematics. */
 static void warm_up(void)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     tzset();
+    abx_libm_ready();
     if (getaddrinfo("localhost", NULL, &hints, &found) == 0)
         freeaddrinfo(found);
 }

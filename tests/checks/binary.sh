@@ -29,6 +29,8 @@ hardened() {
 
 only_glibc "$program"
 hardened "$program"
+readelf -d "$program" | grep -q 'NEEDED.*libm\.so' &&
+    complain "$program loads libm at every start: name the function in cmake/lazy/libm.c and left_out.txt"
 readelf -SW "$program" | grep -qE ' \.(symtab|debug_info)' && complain "$program is not stripped"
 
 if [[ -e $library ]]; then

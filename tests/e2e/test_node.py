@@ -1,6 +1,7 @@
 """Providers of kind node: a module in a process of its own; what works, and what each fault of a module becomes."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -112,6 +113,15 @@ def test_a_module_that_cannot_be_loaded(home, tmp_path, name):
 def test_a_module_has_no_more_than_it_may(home):
     install(home)
     assert toy(home, "globals", env={"SECRET": "x"}).stdout == "eval|||0\n"
+
+
+def test_mathematics_is_there_in_the_locked_process(home):
+    install(home)
+    got = json.loads(toy(home, "math").stdout)
+    two = {"atan2": math.atan2(1, 2), "fmod": math.fmod(7.75, 2), "hypot": 5, "pow": math.pow(2, 0.5), "cbrt": 0.75 ** (1 / 3)}
+    for name, value in got.items():
+        wanted = two[name] if name in two else getattr(math, name)(1.75 if name == "acosh" else 0.75)
+        assert abs(value - wanted) < 1e-12, name
 
 
 def test_what_was_changed_on_disk_is_refused(home):

@@ -21,6 +21,13 @@ const words = {
         for (let i = 0; i < args.length; i += 2)
             yield { type: 'stdout', data: `${globalThis.probe(args[i], args[i + 1])}\n` };
     },
+    async *math() {
+        const one = ['acos', 'acosh', 'asin', 'asinh', 'atan', 'atanh', 'cbrt', 'ceil', 'cos', 'cosh', 'exp', 'expm1', 'floor', 'log',
+            'log10', 'log1p', 'log2', 'sin', 'sinh', 'sqrt', 'tan', 'tanh', 'trunc'];
+        const values = Object.fromEntries(one.map((n) => [n, Math[n](n === 'acosh' ? 1.75 : 0.75)]));
+        values.atan2 = Math.atan2(1, 2), values.fmod = 7.75 % Number("2"), values.hypot = Math.hypot(3, 4), values.pow = Number("2") ** 0.5;
+        yield { type: 'stdout', data: JSON.stringify(values) };
+    },
     // what is thrown
     async *throw() { null.x; },
     async *cause() { throw new Error('outer', { cause: new RangeError('inner') }); },

@@ -73,6 +73,9 @@ void abx_tls_free(abx_tls *t); /* NULL allowed; not while a server listens with 
  * 0, or -1 and USAGE with what is wrong; the text never holds any of the key. */
 int abx_tls_add(abx_tls *t, const void *chain, size_t chain_len, const void *key, size_t key_len,
                 abx_error **err);
+/* The same in the place of all that are there: for handshakes from now on, connections that are open go on. */
+int abx_tls_replace(abx_tls *t, const void *chain, size_t chain_len, const void *key,
+                    size_t key_len, abx_error **err);
 
 /* --- the request -------------------------------------------------------------------------------- */
 const char *abx_exchange_method(const abx_exchange *x);

@@ -165,3 +165,16 @@ int abx_tls_add(abx_tls *t, const void *chain, size_t chain_len, const void *key
     t->contexts[t->count++] = ctx;
     return 0;
 }
+
+int abx_tls_replace(abx_tls *t, const void *chain, size_t chain_len, const void *key,
+                    size_t key_len, abx_error **err)
+{
+    size_t old = t->count;
+    if (abx_tls_add(t, chain, chain_len, key, key_len, err) < 0)
+        return -1;
+    for (size_t i = 0; i < old; i++)
+        SSL_CTX_free(t->contexts[i]); /* a connection has a reference of its own */
+    t->contexts[0] = t->contexts[old];
+    t->count = 1;
+    return 0;
+}

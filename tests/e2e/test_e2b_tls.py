@@ -2,6 +2,7 @@
 
 The names are known to a resolver of the test's, in namespaces of the test's (names_lab.py)."""
 
+import http.client
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -253,6 +255,39 @@ def test_the_authority_stays_until_the_domain_changes(served):
     assert other[0] != first[0]
     (folder / "ca.pem").write_text("")
     assert serve("--domain", "other.test")[0] != other[0]
+
+
+def days_left(pem):
+    done = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=pem, capture_output=True, text=True, check=True)
+    return (ssl.cert_time_to_seconds(done.stdout.strip().partition("=")[2]) - time.time()) / 86400
+
+
+@pytest.mark.once
+def test_a_certificate_with_a_short_life_is_made_anew_while_the_door_runs(served):
+    served.ok("e2b", "serve", "--detach", "--tls")
+    folder, port = served.home / "e2b", served.ok("e2b", "status", "--json").json["tlsPort"]
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    first = ssl.get_server_certificate(("127.0.0.1", port))
+    old = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
+    old.request("GET", "/health")
+    assert old.getresponse().read() is not None
+    names = folder / "names"
+    names.write_text("subjectAltName=DNS:abx.localhost,DNS:*.abx.localhost,IP:127.0.0.1\n")
+    run = {"cwd": folder, "check": True, "capture_output": True}
+    subprocess.run(["openssl", "req", "-new", "-key", "tls.key", "-subj", "/CN=x", "-out", "request"], **run)
+    subprocess.run(["openssl", "x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-set_serial", "7", "-days", "1",
+                    "-extfile", "names", "-out", "short"], **run)
+    short = (folder / "short").read_text()
+    assert days_left(short) < 2
+    (folder / "short").rename(folder / "tls.pem")
+    wait_for(lambda: ssl.get_server_certificate(("127.0.0.1", port)) != first)
+    shown = ssl.get_server_certificate(("127.0.0.1", port))
+    assert days_left(shown) > 300 and shown.strip() in (folder / "tls.pem").read_text()
+    new = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
+    for connection in (old, new):  # who is connected already stays so
+        connection.request("GET", "/health")
+        assert connection.getresponse().read() is not None
+        connection.close()
 
 
 @pytest.mark.once

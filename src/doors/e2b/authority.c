@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/id.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/openssl_tables.h"
 #include "base/text.h"
@@ -18,7 +19,7 @@
 #define DAY_S        ((long)24 * 3600)
 #define AUTHORITY_S  (3650 * DAY_S)
 #define LEAF_S       (397 * DAY_S)
-#define RENEW_S      (200 * DAY_S) /* left; also the longest that a door may run without a new start */
+#define RENEW_S      (200 * DAY_S) /* left */
 #define CLOCK_BACK_S 3600          /* clocks of clients may be a bit behind */
 #define FILE_MAX     ((size_t)64 * 1024)
 #define BUNDLE_MAX   ((size_t)16 * 1024 * 1024)
@@ -165,6 +166,15 @@ static bool has_left(X509 *x, long seconds)
            X509_cmp_current_time(X509_get0_notBefore(x)) < 0;
 }
 
+/* When fewer than RENEW_S are left. */
+static int64_t renew_ms_of(X509 *leaf)
+{
+    int days = 0, seconds = 0;
+    if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(leaf)) != 1)
+        return 0;
+    return abx_now_wall_ms() + ((int64_t)days * 86400 + seconds - RENEW_S) * 1000;
+}
+
 static bool leaf_fits(const e2b_pair *leaf, const e2b_pair *authority, const char *domain)
 {
     ABX_AUTO_FREE char *below = abx_format("1-a.%s", domain);
@@ -234,6 +244,7 @@ int e2b_authority_open(const char *home, const char *domain, e2b_identity *out, 
     if (rc == 0) {
         out->certificate = e2b_certificate_text(leaf.certificate);
         out->key = e2b_key_text(leaf.key);
+        out->renew_ms = renew_ms_of(leaf.certificate);
     }
     e2b_pair_clear(&authority);
     e2b_pair_clear(&leaf);

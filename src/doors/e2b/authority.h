@@ -3,7 +3,7 @@
  *
  *     ca.pem      its certificate, ten years
  *     ca.key      its private key (0600)
- *     tls.pem     the door's certificate, 397 days, renewed at a start when fewer than 200 are left
+ *     tls.pem     the door's certificate, 397 days, renewed when fewer than 200 are left
  *     tls.key     its private key (0600)
  *     bundle.pem  the machine's usual authorities and this one, for SSL_CERT_FILE
  *
@@ -12,6 +12,7 @@
 #define ABX_DOORS_E2B_AUTHORITY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -23,6 +24,7 @@ typedef struct e2b_identity {
     char *certificate;  /* PEM */
     char *key;          /* PEM; overwritten by clear */
     bool new_authority; /* it was made now: clients that trusted another one must be told */
+    int64_t renew_ms;   /* wall clock: when the certificate is to be made anew */
 } e2b_identity;
 
 /* A domain that the door can serve: lower-case labels of letters, digits and '-', two or more (clients refuse a wildcard

@@ -2,25 +2,66 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "doors/e2b/authority.h"
 
 #define ADDRESS    "127.0.0.1"
 #define ADDRESS_6  "::1"
 #define HTTPS_PORT 443
 
-static int add_certificate(e2b_door *door, abx_tls *tls, const char *domain, abx_error **err)
+#define AGAIN_MS (3600 * 1000) /* after a failure */
+
+static struct timespec written(const e2b_door *door)
 {
+    ABX_AUTO_FREE char *path = abx_format("%s/e2b/tls.pem", door->home);
+    struct stat found;
+    return stat(path, &found) == 0 ? found.st_mtim : (struct timespec){0};
+}
+
+/* Show what HOME/e2b has, made anew if that is due. */
+static int use_certificate(e2b_door *door, abx_error **err)
+{
+    e2b_secure *s = door->secure;
     e2b_identity own;
-    if (e2b_authority_open(door->home, domain, &own, err) < 0)
+    if (e2b_authority_open(door->home, s->domain, &own, err) < 0)
         return -1;
+    s->file = written(door);
     if (own.new_authority)
-        abx_logf(door->log, ABX_LOG_INFO, "a new certificate authority for '%s'", domain);
-    int rc =
-        abx_tls_add(tls, own.certificate, strlen(own.certificate), own.key, strlen(own.key), err);
+        abx_logf(door->log, ABX_LOG_INFO, "a new certificate authority for '%s'", s->domain);
+    bool same = abx_str_eq(s->certificate, own.certificate);
+    int rc = same ? 0
+                  : abx_tls_replace(s->tls, own.certificate, strlen(own.certificate), own.key,
+                                    strlen(own.key), err);
+    if (rc == 0) {
+        s->renew_ms = own.renew_ms;
+        free(s->certificate);
+        s->certificate = ABX_TAKE(own.certificate);
+    }
     e2b_identity_clear(&own);
     return rc;
+}
+
+void e2b_secure_tick(e2b_door *door)
+{
+    e2b_secure *s = door->secure;
+    if (!s)
+        return;
+    struct timespec file = written(door);
+    int64_t now = abx_now_wall_ms();
+    bool changed = file.tv_sec != s->file.tv_sec || file.tv_nsec != s->file.tv_nsec;
+    if (!changed && now < s->renew_ms)
+        return;
+    ABX_AUTO_ERROR why = NULL;
+    if (use_certificate(door, &why) == 0)
+        return;
+    abx_logf(door->log, ABX_LOG_WARN, "e2b: the certificate stays as it is: %s",
+             abx_error_text(why));
+    s->file = file;
+    s->renew_ms = now + AGAIN_MS;
 }
 
 int e2b_secure_open(e2b_door *door, const char *domain, int asked, int last, abx_error **err)
@@ -29,7 +70,7 @@ int e2b_secure_open(e2b_door *door, const char *domain, int asked, int last, abx
     s->tls = abx_tls_new();
     s->domain = abx_strdup(domain);
     door->secure = s;
-    if (add_certificate(door, s->tls, domain, err) < 0)
+    if (use_certificate(door, err) < 0)
         return -1;
     bool same = asked == 0 && last > 0 &&
                 abx_http_server_listen_tls(door->http, ADDRESS, last, s->tls, &s->port, NULL) == 0;
@@ -47,6 +88,7 @@ void e2b_secure_free(e2b_door *door)
     if (!s)
         return;
     abx_tls_free(s->tls);
+    free(s->certificate);
     free(s->domain);
     free(s->address);
     free(s);

@@ -156,6 +156,7 @@ static void on_look(uv_timer_t *timer)
     if (now - life->sampled_ms >= SAMPLE_MS) {
         life->sampled_ms = now;
         e2b_samples_tick(door);
+        e2b_secure_tick(door);
     }
     if (busy)
         life->used_ms = now;

@@ -275,6 +275,18 @@ def test_connect_never_shortens_a_life(door, made):
     assert is_refusal(door("POST", f"/sandboxes/{where}/resume", {}), 409)
 
 
+def test_what_ran_before_a_pause_of_files_alone_is_gone_when_it_goes_on(door, made, shared):
+    """Nobody reaches the sandbox before the last of it has ended."""
+    sandbox = made()
+    where = sandbox["sandboxID"]
+    for _ in range(8):
+        shared.ok("exec", "--detach", where, "--", "sh", "-c", "trap '' TERM; sleep 1000")
+    door("POST", f"/sandboxes/{where}/pause", {"memory": False}, status=204)
+    door("POST", f"/v2/sandboxes/{where}/connect", {}, status=201)
+    body = door.data(sandbox, "POST", "/process.Process/List", body=b"{}", headers={"Content-Type": "application/json"})
+    assert body.status == 200 and not body.json.get("processes"), repr(body)
+
+
 def test_pause_and_resume(door, made):
     sandbox = made()
     where = sandbox["sandboxID"]

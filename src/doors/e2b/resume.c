@@ -2,7 +2,11 @@
  * sandbox again, what ran in it is ended, and its contexts of code begin anew. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "doors/e2b/control.h"
+
+#define ROUND_MS 10
+#define ROUNDS   500 /* some seconds */
 
 typedef struct resuming {
     e2b_box *box; /* referenced */
@@ -10,7 +14,17 @@ typedef struct resuming {
     size_t waiting; /* for ends of processes and contexts */
     yyjson_doc *object;
     abx_error *err;
+    int alive, rounds; /* of processes that are to end */
+    uv_timer_t timer;
 } resuming;
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    resuming *k = timer->data;
+    e2b_box *box = k->box;
+    free(k);
+    e2b_box_unref(box);
+}
 
 /* The end for all who wait. */
 static void finish(resuming *k)
@@ -30,14 +44,20 @@ static void finish(resuming *k)
     e2b_wait_over(&box->resumers, box, k->err);
     yyjson_doc_free(k->object);
     abx_error_free(k->err);
-    free(k);
-    e2b_box_unref(box);
+    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
 }
 
 /* --- a cold start --------------------------------------------------------------------------------------------------- */
+static void end_processes(uv_timer_t *timer);
+
+/* Who was killed is gone a moment later: it is asked for again until nothing runs. */
 static void step(resuming *k)
 {
-    if (--k->waiting == 0)
+    if (--k->waiting > 0)
+        return;
+    if (k->alive > 0 && k->rounds++ < ROUNDS)
+        uv_timer_start(&k->timer, end_processes, ROUND_MS, 0);
+    else
         finish(k);
 }
 
@@ -49,6 +69,14 @@ static void on_step(void *data, yyjson_val *result, const abx_error *err)
         abx_logf(k->box->door->log, ABX_LOG_WARN, "e2b: cold start of '%s': %s", k->box->id,
                  abx_error_text(err));
     step(k);
+}
+
+static void on_killed(void *data, yyjson_val *result, const abx_error *err)
+{
+    resuming *k = data;
+    if (err && err->id != ABX_ERR_PROCESS_NOT_FOUND)
+        k->rounds = ROUNDS; /* once more would end no other way */
+    on_step(k, result, err);
 }
 
 static void ask(resuming *k, abx_op_id op, const char *name, const char *value, e2b_answer_cb cb)
@@ -71,10 +99,20 @@ static void on_processes(void *data, yyjson_val *result, const abx_error *err)
     yyjson_arr_foreach(list, i, n, p)
     {
         const char *id = abx_json_str(p, "id", NULL);
-        if (id && !abx_json_get(p, "exitCode") && !abx_json_get(p, "signal"))
-            ask(k, ABX_OP_PROCESS_SIGNAL, "processId", id, on_step);
+        if (!id || abx_json_get(p, "exitCode") || abx_json_get(p, "signal") ||
+            !abx_str_eq(abx_json_str(p, "state", "running"), "running"))
+            continue;
+        k->alive++;
+        ask(k, ABX_OP_PROCESS_SIGNAL, "processId", id, on_killed);
     }
     on_step(k, result, err);
+}
+
+static void end_processes(uv_timer_t *timer)
+{
+    resuming *k = timer->data;
+    k->alive = 0;
+    ask(k, ABX_OP_PROCESS_LIST, NULL, NULL, on_processes);
 }
 
 static void on_contexts(void *data, yyjson_val *result, const abx_error *err)
@@ -113,6 +151,8 @@ void e2b_resume(e2b_box *box, int64_t timeout_s, bool cold, e2b_look_cb cb, void
         return;
     resuming *k = ABX_NEW(resuming);
     k->box = box;
+    ABX_CHECK(uv_timer_init(box->door->loop, &k->timer) == 0);
+    k->timer.data = k;
     k->cold = cold || abx_json_bool(notes, "cold", abx_json_bool(notes, "coldAuto", false));
     e2b_box_ref(box);
     if (timeout_s == 0)

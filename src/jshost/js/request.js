@@ -201,7 +201,7 @@
         const r = create(input, init);
         return {
             method: r.method, url: r.url, headers: headers.combined(r.headers).map((x) => [...x]), redirect: r.redirect,
-            signal: r.follows ?? undefined, body: bodies.toSend(r.body),
+            signal: r.follows ?? undefined, integrity: r.integrity, body: bodies.toSend(r.body),
         };
     }
     return { Request, forFetch, stateOf };

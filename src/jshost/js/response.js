@@ -99,7 +99,7 @@
     function responseFrom({ status, statusText, headers: flat, url, redirected, body }) {
         const hash = url.indexOf('#');
         return new Response(secret, {
-            type: 'default', url: hash < 0 ? url : url.slice(0, hash), redirected, status, statusText,
+            type: 'basic', url: hash < 0 ? url : url.slice(0, hash), redirected, status, statusText,
             headers: headers.fromFlat(flat, 'immutable'), body: body === null ? null : bodies.fromNative(body),
         });
     }

@@ -117,6 +117,21 @@ static JSValue service_run(JSContext *ctx, JSValueConst self, int argc, JSValueC
     return s ? abx__js_run_start(ctx, self, s->service, argv) : JS_EXCEPTION;
 }
 
+/* direct(method): the host's calls of it go to this service, past JavaScript */
+static JSValue service_direct(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+{
+    abx_js *js = abx_js_of(ctx);
+    const js_service *s = JS_GetOpaque2(ctx, self, js->net->service_class);
+    ABX_AUTO_FREE char *method = s ? abx_js_text(ctx, argv[0]) : NULL;
+    const abx_op_row *row = method ? abx_op_find(method) : NULL;
+    (void)argc;
+    if (!method)
+        return JS_EXCEPTION;
+    if (row)
+        abx__js_run_direct(js, row, self, s->service);
+    return JS_UNDEFINED;
+}
+
 static JSValue native_features(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
 {
     ABX_AUTO_JSON declared = abx_js_to_json(ctx, argv[0]);
@@ -142,7 +157,8 @@ void abx__js_natives_kit(abx_js *js, JSValueConst internal);
 void abx__js_natives_kit(abx_js *js, JSValueConst internal)
 {
     static const JSClassDef class = {"Service", .finalizer = service_finalize};
-    static const JSCFunctionListEntry methods[] = {JS_CFUNC_DEF("run", 3, service_run)};
+    static const JSCFunctionListEntry methods[] = {JS_CFUNC_DEF("run", 3, service_run),
+                                                   JS_CFUNC_DEF("direct", 1, service_direct)};
     static const JSCFunctionListEntry functions[] = {
         JS_CFUNC_DEF("e2bService", 1, native_service),
         JS_CFUNC_DEF("e2bFeatures", 1, native_features),

@@ -24,6 +24,7 @@ typedef struct js_run {
     abx_js *js;
     abx_call *call; /* NULL: ended */
     bool owned;     /* its object lives */
+    bool direct;    /* it has none: JavaScript does not know of the call */
     bool settled;   /* the end was seen */
     uint64_t id;    /* of the host's call that it stands for; 0: none */
     size_t untaken; /* bytes of input that the service holds up */
@@ -159,7 +160,15 @@ static void on_writable(abx_call *call, void *data)
     if (c)
         abx_epp_taken(c->request, r->untaken);
     r->untaken = 0;
-    abx__js_due(r->js, &r->due);
+    if (!r->direct)
+        abx__js_due(r->js, &r->due);
+}
+
+static yyjson_mut_doc *thaw(yyjson_val *v)
+{
+    yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(d, yyjson_val_mut_copy(d, v));
+    return d;
 }
 
 static void on_end(abx_call *call, yyjson_val *result, const abx_error *err, void *data)
@@ -170,6 +179,12 @@ static void on_end(abx_call *call, yyjson_val *result, const abx_error *err, voi
     if (c && c->run == r)
         c->run = NULL;
     r->call = NULL;
+    if (r->direct && c) {
+        c->ended = true;
+        c->result = result ? thaw(result) : NULL;
+        c->error = err ? abx_error_copy(err) : NULL;
+        js_call_push(session_of(r), c);
+    }
     if (!r->owned) {
         r->js->open--;
         free_run(r);
@@ -416,10 +431,12 @@ JSValue abx__js_run_start(JSContext *ctx, JSValueConst self, abx_e2b_service *se
     r->owned = true;
     r->service = JS_UNDEFINED;
     int rc = take_target(ctx, r, argv[2]);
-    if (rc < 0)
-        yyjson_doc_free(params);
-    else
+    if (rc == 0)
+        rc = check(row, params, &err);
+    if (rc == 0)
         rc = begin(r, service, row, params, &err);
+    else
+        yyjson_doc_free(params);
     if (rc < 0) {
         js_call *c = target(r);
         if (c && c->run == r)
@@ -431,6 +448,52 @@ JSValue abx__js_run_start(JSContext *ctx, JSValueConst self, abx_e2b_service *se
     r->service = JS_DupValue(ctx, self);
     JS_SetOpaque(object, r);
     return object;
+}
+
+/* --- calls that JavaScript has no part in ------------------------------------------------------------------------ */
+
+typedef struct js_direct {
+    abx_e2b_service *services[ABX_OP_COUNT]; /* or NULL */
+    JSValue kept[ABX_OP_COUNT];
+} js_direct;
+
+void abx__js_run_direct(abx_js *js, const abx_op_row *row, JSValueConst self,
+                        abx_e2b_service *service)
+{
+    if (!js->net->direct) {
+        js->net->direct = ABX_NEW(js_direct);
+        for (size_t i = 0; i < ABX_OP_COUNT; i++)
+            js->net->direct->kept[i] = JS_UNDEFINED;
+    }
+    js_direct *d = js->net->direct;
+    JS_FreeValue(js->ctx, d->kept[row->id]);
+    d->kept[row->id] = JS_DupValue(js->ctx, self);
+    d->services[row->id] = service;
+}
+
+bool js_run_take(js_session *s, js_call *c, yyjson_val *params)
+{
+    const js_direct *d = s->js.net ? s->js.net->direct : NULL;
+    const abx_op_row *row = abx_epp_request_op(c->request);
+    ABX_AUTO_ERROR err = NULL;
+    if (!d || !d->services[row->id])
+        return false;
+    js_run *r = ABX_NEW(js_run);
+    r->js = &s->js;
+    r->due.run = run_due;
+    r->last = &r->first;
+    r->direct = true;
+    r->service = JS_UNDEFINED;
+    r->id = c->id;
+    c->run = r;
+    if (begin(r, d->services[row->id], row, abx_json_copy(params), &err) < 0) {
+        free_run(r);
+        c->run = NULL;
+        c->ended = true;
+        c->error = ABX_TAKE(err);
+        js_call_push(s, c);
+    }
+    return true;
 }
 
 void abx__js_run_init(abx_js *js)

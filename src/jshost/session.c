@@ -137,6 +137,8 @@ static void on_request(abx_epp_request *r, yyjson_val *params, void *data)
     abx_buf_init(&c->waiting, ABX_JS_WAITING_MAX);
     c->next = s->calls;
     s->calls = c;
+    if (js_run_take(s, c, params))
+        return;
     JSValue argv[] = {number(s, c->id), JS_NewString(s->js.ctx, abx_epp_request_op(r)->method),
                       abx_js_from_json(s->js.ctx, params)};
     call_js(s, s->request, 3, argv);

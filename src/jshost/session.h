@@ -47,6 +47,8 @@ void js_call_push(js_session *s, js_call *c);
 extern const abx_epp_plugin_handlers js_session_handlers;
 
 /* kit_run.c: a call that a class of the kit answers. Its bytes pass JavaScript by. */
+/* Whether a service answers this call without JavaScript: then it does. params: borrowed. */
+bool js_run_take(js_session *s, js_call *c, yyjson_val *params);
 void js_run_input(struct js_run *run, const uint8_t *bytes, size_t n);
 void js_run_input_end(struct js_run *run);
 void js_run_cancel(struct js_run *run);

@@ -21,6 +21,7 @@ typedef struct abx_js_net {
     uv_idle_t turn;
     abx_js_due *due;
     unsigned transfers, sockets; /* in flight */
+    struct js_direct *direct;    /* kit_run.c: by operation; or NULL */
     JSClassID transfer_class, socket_class, service_class, run_class;
 } abx_js_net;
 

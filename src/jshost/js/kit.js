@@ -168,6 +168,7 @@
     serviceOf = Protocol.of;
     delete Protocol.of;
     const bases = new WeakMap(); // overlay → what it lies on
+    const originals = new WeakMap(); // method of a class of the kit → row
 
     function makeMethods(C, group, named = (row) => row.name) {
         ArrayPrototypeForEach(ArrayPrototypeFilter(rows, (row) => row.group === group), (row) => {
@@ -182,6 +183,7 @@
                     return start(service, row, { ...args[1], sandboxId: args[0] }, args[2]);
                 },
             }[name];
+            WeakMapPrototypeSet(originals, method, row);
             ObjectDefineProperty(C.prototype, name, { __proto__: null, value: method, writable: true, configurable: true });
         });
     }
@@ -235,6 +237,7 @@
     };
     function serviceUnder(v) { return serviceOf(under(v)); }
 
+    const passes = new WeakMap(); // function of an overlay that replaces nothing → the overlay's base
     // An object with the operations of base, some of them replaced: methods are called with it as `this` and the base as the last argument.
     class Overlay {}
     function overlay(base, methods) {
@@ -258,6 +261,8 @@
                     return FunctionPrototypeCall(own, o, ...args, base);
                 }
                 : (...args) => base[name](...args);
+            if (typeof own !== 'function')
+                WeakMapPrototypeSet(passes, value, base);
             ObjectDefineProperty(o, name, { __proto__: null, value, enumerable: true });
         }
         WeakMapPrototypeSet(bases, o, base);
@@ -313,6 +318,16 @@
     internal.refine = (infra, state, has) => {
         if (!serviceUnder(infra.sandbox))
             return;
+        const pty = infra.pty ?? internal.terminalsOf(infra.process);
+        for (const row of rows) { // what nobody replaced is C's affair alone
+            let target = row.group === 'pty' ? pty : infra[row.group], fn = target?.[row.name];
+            while (typeof fn === 'function' && WeakMapPrototypeHas(passes, fn)) {
+                target = WeakMapPrototypeGet(passes, fn);
+                fn = target[row.name];
+            }
+            if (typeof fn === 'function' && WeakMapPrototypeGet(originals, fn) === row)
+                serviceOf(target)?.direct(row.method);
+        }
         const known = internal.e2bFeatures(internal.head.features);
         for (const name of ObjectKeys(state))
             delete state[name];

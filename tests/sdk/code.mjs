@@ -64,7 +64,7 @@ test('run_code(language=)', 'javascript, bash, an unknown one', async (box) => {
   await refused(Error, () => box.runCode('1', { language: 'cobol-of-4711' }))
 })
 
-test('run_code(language=)', 'typescript, r, java: not there', async (box) => {
+test('run_code(language=)', 'differs: typescript, r, java are not there', async (box) => {
   for (const language of ['typescript', 'r', 'java']) await refused(Error, () => box.runCode('1', { language }))
 })
 

@@ -76,7 +76,7 @@ test('Sandbox.create(mcp=)', 'is refused', () => refused(SandboxError, () => San
 test('Sandbox.create(volume_mounts=)', 'is refused', () =>
   refused(SandboxError, () => Sandbox.create({ volumeMounts: { '/data': 'volume' } })))
 
-test('Sandbox.create(network=)', 'everything denied; rules for single hosts are refused', async () => {
+test('Sandbox.create(network=)', 'differs: everything denied; rules for single hosts are refused', async () => {
   await fresh({ network: { denyOut: ['0.0.0.0/0'] } }, async (box) =>
     same((await sh(box, 'tail -n +3 /proc/net/dev | cut -d: -f1')).trim(), 'lo'))
   await refused(SandboxError, () => Sandbox.create({ network: { allowOut: ['192.0.2.1'], denyOut: ['0.0.0.0/0'] } }))
@@ -194,14 +194,16 @@ test('Sandbox.pause(keep_memory=False)', 'files stay, processes do not', () =>
     assert(!(await box.commands.list()).some((p) => p.pid === job.pid))
   }))
 
-test('Sandbox.fork', 'several copies of the files, each its own afterwards', async () => {
+test('Sandbox.fork', 'differs: copies of the files, each its own afterwards, and not of the processes', async () => {
   await fresh({}, async (box) => {
     await box.files.write('f.txt', 'before')
+    await box.commands.run('sleep 1000', { background: true, timeoutMs: 0 })
     const copies = await box.fork({ count: 2 })
     try {
       same(new Set([box, ...copies].map((b) => b.sandboxId)).size, 3)
       await copies[0].files.write('f.txt', 'after')
       same([await copies[1].files.read('f.txt'), await box.files.read('f.txt')], ['before', 'before'])
+      same([await copies[1].commands.list(), (await box.commands.list()).length], [[], 1])
     } finally {
       for (const c of copies) await c.kill()
     }
@@ -209,12 +211,15 @@ test('Sandbox.fork', 'several copies of the files, each its own afterwards', asy
   await refused(Gone, () => Sandbox.fork(UNKNOWN))
 })
 
-test('Sandbox.create_snapshot', 'several sandboxes from one; list; delete', async () => {
+test('Sandbox.create_snapshot', 'differs: several sandboxes from one, without its processes; list; delete', async () => {
   const id = await fresh({}, async (box) => {
     await box.files.write('s.txt', 'in the snapshot')
+    await box.commands.run('sleep 1000', { background: true, timeoutMs: 0 })
     const { snapshotId } = await box.createSnapshot()
     await box.files.write('s.txt', 'later')
-    for (const _ of [0, 1]) await fresh({}, async (copy) => same(await copy.files.read('s.txt'), 'in the snapshot'), snapshotId)
+    for (const _ of [0, 1]) {
+      await fresh({}, async (copy) => same([await copy.files.read('s.txt'), await copy.commands.list()], ['in the snapshot', []]), snapshotId)
+    }
     same((await pages(box.listSnapshots())).flat().map((x) => x.snapshotId), [snapshotId])
     same([await Sandbox.deleteSnapshot(snapshotId), await Sandbox.deleteSnapshot(snapshotId)], [true, false])
     return snapshotId
@@ -231,7 +236,7 @@ test('Sandbox.get_metrics', 'a sample; an empty list before its life', async (bo
   same(await box.getMetrics({ start: new Date('2020-01-01'), end: new Date('2020-01-02') }), [])
 })
 
-test('Sandbox.get_host', 'a server inside answers under its host name', async (box) => {
+test('Sandbox.get_host', 'differs: a server inside answers to its host name in the header', async (box) => {
   const job = await box.commands.run('mkdir -p /tmp/www; echo served > /tmp/www/i; exec python3 -m http.server 8124 -d /tmp/www',
     { background: true, timeoutMs: 0 })
   job.wait().catch(() => {})
@@ -296,12 +301,12 @@ test('commands.run', 'text that is no ASCII, and much of it', async (box) => {
   same((await sh(box, "head -c 3000000 /dev/zero | tr '\\0' x")).length, 3000000)
 })
 
-test('commands.run', 'a time limit ends it and all that it started', async (box) => {
+test('commands.run', 'differs: a time limit ends it and all that it started', async (box) => {
   await refused(TimeoutError, () => box.commands.run('sleep 5711 & sleep 5712', { timeoutMs: 500 }))
   await until(async () => (await sh(box, "ps -eo args | grep -c '[s]leep 571' || true")).trim() === '0')
 })
 
-test('commands.run', 'a background child that holds the pipe does not delay the end', async (box) => {
+test('commands.run', 'differs: a background child that holds the pipe does not delay the end', async (box) => {
   same(await sh(box, 'sleep 300 & echo over'), 'over\n')
   await sh(box, "pkill -f 'sleep 300'")
 })
@@ -437,6 +442,19 @@ test('files.write', 'a stream', async (box) => {
   })
   await box.files.write('stream', stream)
   same((await sh(box, 'wc -c < stream')).trim(), '500000')
+})
+
+test('files.write', 'differs: an upload that breaks off leaves the old file', async (box) => {
+  await box.files.write('whole', 'old')
+  let n = 0
+  const stream = new ReadableStream({
+    pull(control) {
+      if (n++ < 3) control.enqueue(new Uint8Array(100_000))
+      else control.error(new Error('broken off'))
+    },
+  })
+  await box.files.write('whole', stream).then(() => assert(false, 'it was written'), () => {})
+  same(await box.files.read('whole'), 'old')
 })
 
 test('files.write', 'user and owner; metadata', async (box) => {

@@ -92,7 +92,7 @@ async def _(box):
     await refused(Exception, box.run_code, "1", language="cobol-of-4711")
 
 
-@case("run_code(language=)", "typescript, r, java: not there")
+@case("run_code(language=)", "differs: typescript, r, java are not there")
 async def _(box):
     for language in ("typescript", "r", "java"):
         await refused(Exception, box.run_code, "1", language=language)

@@ -3,9 +3,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/id.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "e2b/again.h"
 #include "wire/base64.h"
 
 const char *abx__envd_unary_type(const abx_envd_client *c)
@@ -263,20 +264,22 @@ static int64_t wait_of(const abx__envd_exchange *x, const abx_http_transfer *t,
                        const abx_error *err)
 {
     const struct abx__envd_again *a = x->again;
-    uint64_t seconds = 0;
-    if (!a || x->delivered || x->cancelled || x->too_large || a->tries >= ABX__ENVD_TRIES - 1)
+    if (!a || x->delivered || x->cancelled || x->too_large)
         return -1;
-    uint8_t chance;
-    abx_random_bytes(&chance, sizeof chance);
-    int64_t wait = ((int64_t)ABX__ENVD_AGAIN_MS << a->tries) * (256 + chance) / 256;
-    if (err && err->retryable == ABX_RETRY_NO)
-        return -1;
+    uint64_t now = uv_now(x->client->loop), seconds = 0;
+    abx__again_rule rule = {.sent = a->tries + 1,
+                            .most = ABX__ENVD_TRIES,
+                            .safe = x->safe,
+                            .left_ms = a->until == UINT64_MAX ? ABX_FOREVER
+                                       : a->until > now       ? a->until - now
+                                                              : 0,
+                            .patience_ms = ABX__ENVD_PATIENCE_MS};
     if (err)
-        return err->id == ABX_ERR_NETWORK && (x->safe || !abx_http_was_sent(t)) ? wait : -1;
-    if (x->status == 429 && x->retry_after && abx_parse_uint(x->retry_after, 10, &seconds) == 0)
-        return (int64_t)seconds * 1000 + chance / 4;
-    bool passing = x->status == 502 || x->status == 503;
-    return passing && x->safe && !is_final(x) ? wait : -1;
+        return abx__again_after_break(&rule, err, abx_http_was_sent(t));
+    bool told = x->retry_after && abx_parse_uint(x->retry_after, 1000000, &seconds) == 0;
+    if (x->status != 429 && is_final(x))
+        return -1;
+    return abx__again_after_status(&rule, x->status, told ? seconds * 1000 : ABX_FOREVER);
 }
 
 static int send_again(abx__envd_exchange *x, abx_error **err);
@@ -295,8 +298,7 @@ static bool try_again(abx__envd_exchange *x, const abx_http_transfer *t, const a
 {
     struct abx__envd_again *a = x->again;
     int64_t wait = wait_of(x, t, err);
-    uint64_t now = uv_now(x->client->loop);
-    if (wait < 0 || (a->until != UINT64_MAX && now + (uint64_t)wait >= a->until))
+    if (wait < 0)
         return false;
     if (a->tries++ == 0) {
         uv_timer_init(x->client->loop, &a->timer);

@@ -19,15 +19,15 @@
 #define ABX__ENVD_PIECE      ((size_t)64 * 1024)  /* of input, in a stream */
 #define ABX__ENVD_CALL_PIECE ((size_t)256 * 1024) /* and in a call of its own */
 
-#define ABX__ENVD_UNARY_MS  60000  /* a whole unary request */
-#define ABX__ENVD_FIRST_MS  60000  /* until a stream's first message */
-#define ABX__ENVD_PING_S    "50"   /* keepalives that we ask for */
-#define ABX__ENVD_DEAD_MS   110000 /* a stream is dead after 2.2 missed ones */
-#define ABX__ENVD_FILE_MS   60000  /* a download without a byte */
-#define ABX__ENVD_HEALTH_MS 5000
-#define ABX__ENVD_TRIES     3
-#define ABX__ENVD_AGAIN_MS  100  /* and up to that more; before the third try twice as long */
-#define ABX__ENVD_LINGER_MS 2000 /* for what is left of an exchange when all is said */
+#define ABX__ENVD_UNARY_MS    60000  /* a whole unary request */
+#define ABX__ENVD_FIRST_MS    60000  /* until a stream's first message */
+#define ABX__ENVD_PING_S      "50"   /* keepalives that we ask for */
+#define ABX__ENVD_DEAD_MS     110000 /* a stream is dead after 2.2 missed ones */
+#define ABX__ENVD_FILE_MS     60000  /* a download without a byte */
+#define ABX__ENVD_HEALTH_MS   5000
+#define ABX__ENVD_TRIES       3
+#define ABX__ENVD_PATIENCE_MS 10000 /* the longest wait between two tries without a deadline */
+#define ABX__ENVD_LINGER_MS   2000  /* for what is left of an exchange when all is said */
 
 typedef struct abx__envd_exchange abx__envd_exchange;
 typedef struct abx__envd_job abx__envd_job;

@@ -4,9 +4,9 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/id.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "e2b/again.h"
 #include "e2b/foreign.h"
 #include "e2b/service_inner.h"
 
@@ -99,46 +99,38 @@ static void deliver(abx__ctl *c, const abx__ctl_answer *answer, abx_error *err)
 /* --- repeats ------------------------------------------------------------------------------------------------ */
 static void send_now(uv_timer_t *timer);
 
-/* 100 ms, 200 ms, … and up to as much again, so that many clients do not come back together. */
-static uint64_t pause_before(unsigned sent)
-{
-    uint8_t chance;
-    abx_random_bytes(&chance, sizeof(chance));
-    uint64_t base = 50ULL << (sent < 6 ? sent : 6);
-    return base + base * chance / 255;
-}
-
-/* Wait and send again, if the time is there. */
-static bool again(abx__ctl *c, uint64_t wait_ms)
+static abx__again_rule rule_of(const abx__ctl *c)
 {
     uint64_t now = abx_now_mono_ms();
-    if (c->stop_repeats || c->sent > ABX__CTL_REPEATS)
-        return false;
-    if (c->deadline == ABX_FOREVER ? wait_ms > ABX__CTL_WAIT_MS : now + wait_ms >= c->deadline)
+    return (abx__again_rule){.sent = c->sent,
+                             .most = c->stop_repeats ? 0 : ABX__CTL_REPEATS + 1,
+                             .safe = c->repeat,
+                             .left_ms = c->deadline == ABX_FOREVER ? ABX_FOREVER
+                                        : c->deadline > now        ? c->deadline - now
+                                                                   : 0,
+                             .patience_ms = ABX__CTL_WAIT_MS};
+}
+
+/* Send it again after this time; -1: no. */
+static bool again(abx__ctl *c, int64_t wait_ms)
+{
+    if (wait_ms < 0)
         return false;
     forget_answer(c);
-    uv_timer_start(&c->timer, send_now, wait_ms, 0);
+    uv_timer_start(&c->timer, send_now, (uint64_t)wait_ms, 0);
     return true;
 }
 
 static bool repeat_after_answer(abx__ctl *c)
 {
-    bool asked = c->after_ms != ABX_FOREVER;
-    if (c->status == 429 && asked) /* nothing was done */
-        return again(c, c->after_ms);
-    if ((c->status == 502 || c->status == 503 || c->status == 504) && c->repeat)
-        return again(c, asked ? c->after_ms : pause_before(c->sent));
-    return false;
+    abx__again_rule rule = rule_of(c);
+    return again(c, abx__again_after_status(&rule, c->status, c->after_ms));
 }
 
 static bool repeat_after_break(abx__ctl *c, const abx_http_transfer *t, const abx_error *err)
 {
-    if (err->retryable == ABX_RETRY_NO ||
-        (err->id != ABX_ERR_NETWORK && err->id != ABX_ERR_BACKEND_ANSWER))
-        return false;
-    if (abx_http_was_sent(t) && !c->repeat)
-        return false;
-    return again(c, pause_before(c->sent));
+    abx__again_rule rule = rule_of(c);
+    return again(c, abx__again_after_break(&rule, err, abx_http_was_sent(t)));
 }
 
 /* --- the answer ------------------------------------------------------------------------------------------------ */

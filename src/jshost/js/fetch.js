@@ -30,18 +30,18 @@
     }
     // What Response reads from. signal's reason is what reading fails with once it is aborted.
     function sourceOf(transfer, signal) {
-        let ref; // weak: a Response that nobody holds must not live by its signal
-        const off = signal ? onAbort(signal, () => ref.deref()?.abort(signal.reason)) : () => {};
+        // Both weak: a Response that nobody holds must not live by its signal.
+        let body;
+        const ref = new WeakRef(transfer), off = signal ? onAbort(signal, () => {
+            ref.deref()?.abort(signal.reason);
+            body.deref()?.aborted?.(signal.reason);
+        }) : () => {};
         const failed = (e) => {
             off();
             throw signal?.aborted ? signal.reason : broken('terminated', e);
         };
         const source = {
             aborted: undefined, // the body's own: what it does when the signal is aborted
-            abort(reason) {
-                transfer.abort(reason);
-                this.aborted?.(reason); // not by its name: it must not hold itself
-            },
             read: () => transfer.read().then((chunk) => {
                 if (chunk === undefined)
                     off();
@@ -56,7 +56,7 @@
                 transfer.abort();
             },
         };
-        ref = new WeakRef(source);
+        body = new WeakRef(source);
         return source;
     }
     async function exchange(r, url, method, headers, body, signal) {

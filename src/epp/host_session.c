@@ -417,6 +417,7 @@ abx_epp_session *abx_epp_session_open(const abx_epp_session_options *o)
     s->loop = o->loop;
     s->name = abx_strdup(o->name);
     s->strict = o->strict;
+    s->alone = o->alone;
     s->call_ms = o->call_ms ? o->call_ms : ABX_EPP_CALL_MS;
     s->on_ready = o->on_ready;
     s->on_fault = o->on_fault;

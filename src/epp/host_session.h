@@ -30,6 +30,7 @@ typedef struct abx_epp_session_options {
     int program_fd; /* run this instead of path; borrowed; -1: none */
     bool is_script; /* it begins with "#!" */
     int extra_fd;   /* becomes its descriptor 3; borrowed; 0: none */
+    bool alone;     /* it cannot start others: none are looked for when it has ended */
     int read_fd, write_fd;
 
     /* initialize: an object with id, options, core, secretKeys. The session adds the rest. */

@@ -200,7 +200,7 @@ void epp_end_child(abx_epp_session *s, bool by_force)
 /* The child is gone: what it left, walk by walk. */
 static uint64_t sweep(abx_epp_session *s, uint64_t now)
 {
-    size_t found = s->has_child ? abx_kin_kill(s->mark, s->pid, s->by_force) : 0;
+    size_t found = s->has_child && !s->alone ? abx_kin_kill(s->mark, s->pid, s->by_force) : 0;
     if (found > 0 && ++s->walks < WALKS_MAX)
         return now + WALK_MS;
     s->ended = true;

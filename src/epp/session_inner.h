@@ -71,6 +71,7 @@ struct abx_epp_session {
 
     abx_child *child; /* NULL: not started, or reaped */
     bool has_child;   /* there was one */
+    bool alone;       /* it cannot start others */
     pid_t pid;
     uint64_t mark;
     int status; /* how it ended */

@@ -8,6 +8,8 @@
 #include "jshost/heap.h"
 #include "jshost/lazy.h"
 
+#define FIRST_GC ((size_t)4 << 20) /* bytes of the heap: what is made at the start stays */
+
 /* --- limits -------------------------------------------------------------------------------------------- */
 
 static int on_interrupt(JSRuntime *rt, void *opaque)
@@ -257,6 +259,7 @@ int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const 
         abx_js_close(js);
         return abx_fail(err, ABX_ERR_PROVIDER_START, "the JavaScript engine does not start");
     }
+    JS_SetGCThreshold(js->rt, FIRST_GC);
     JS_SetMaxStackSize(js->rt, stack_size());
     JS_SetCanBlock(js->rt, false);
     JS_SetInterruptHandler(js->rt, on_interrupt, js);

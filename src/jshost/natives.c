@@ -295,14 +295,15 @@ static JSValue errors_table(JSContext *ctx)
     return list;
 }
 
-static JSValue events_of(JSContext *ctx, abx_op_id op)
+/* The names of its events, or of those of them alone that are channels of bytes. */
+static JSValue events_of(JSContext *ctx, abx_op_id op, bool channels)
 {
     size_t n;
     uint32_t count = 0;
     const abx_op_field *rows = abx_op_events(&n);
     JSValue list = JS_NewArray(ctx);
     for (size_t i = 0; i < n; i++)
-        if (rows[i].op == op)
+        if (rows[i].op == op && (!channels || channel_number(rows[i].name) >= 0))
             JS_SetPropertyUint32(ctx, list, count++, JS_NewString(ctx, rows[i].name));
     return list;
 }
@@ -317,6 +318,24 @@ static bool names_sandbox(abx_op_id op)
     return false;
 }
 
+/* Where a module has the method of an operation: group and name, "fs.make_dir" is filesystem and makeDir. */
+static void add_place(JSContext *ctx, JSValueConst o, const char *method)
+{
+    char name[64];
+    size_t n = 0;
+    const char *dot = strchr(method, '.');
+    for (const char *at = dot + 1; *at && n + 1 < sizeof(name); at++) {
+        bool big = *at == '_' && at[1];
+        at += big;
+        name[n++] = (char)(big ? *at - 'a' + 'A' : *at);
+    }
+    bool is_fs = strncmp(method, "fs.", 3) == 0;
+    JS_SetPropertyStr(ctx, o, "group",
+                      is_fs ? JS_NewString(ctx, "filesystem")
+                            : JS_NewStringLen(ctx, method, (size_t)(dot - method)));
+    JS_SetPropertyStr(ctx, o, "name", JS_NewStringLen(ctx, name, n));
+}
+
 static JSValue ops_table(JSContext *ctx)
 {
     JSValue list = JS_NewArray(ctx);
@@ -326,7 +345,9 @@ static JSValue ops_table(JSContext *ctx)
         JS_SetPropertyStr(ctx, o, "method", JS_NewString(ctx, row->method));
         JS_SetPropertyStr(ctx, o, "feature", JS_NewString(ctx, abx_feature_name(row->feature)));
         JS_SetPropertyStr(ctx, o, "style", JS_NewString(ctx, abx_style_name(row->style)));
-        JS_SetPropertyStr(ctx, o, "events", events_of(ctx, row->id));
+        JS_SetPropertyStr(ctx, o, "events", events_of(ctx, row->id, false));
+        JS_SetPropertyStr(ctx, o, "channels", events_of(ctx, row->id, true));
+        add_place(ctx, o, row->method);
         JS_SetPropertyStr(ctx, o, "sandbox", JS_NewBool(ctx, names_sandbox(row->id)));
         JS_SetPropertyUint32(ctx, list, i, o);
     }

@@ -3,8 +3,8 @@
 turn) and a median; the table at the end shows the ratio and what is to be reached.
 
 Usage: bench.py [--quick] [--json FILE] [--users root,user] [ROW...]
-Rows: start size run exec burst memory throughput copy http tls store epp (default: all). As root every row that makes sandboxes is
-measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
+Rows: start size run exec burst memory throughput copy http tls store epp node (default: all). As root every row that makes sandboxes
+is measured twice: as root and as an ordinary user without any right (a number without an entry in /etc/passwd).
 ABX_BUILD names the folder with the program (default: build/release)."""
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
-ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "tls", "store", "epp"]
+ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "tls", "store", "epp", "node"]
 NOBODY = 64991  # an ordinary user for whom nothing is prepared
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-all",
          "--die-with-parent", "true"]
@@ -307,8 +307,60 @@ def store(table, caller, quick):
     shutil.rmtree(source)
 
 
+def node(table, caller, quick):
+    """A JavaScript module: loaded and asked for the first time by a whole command; memory of its processes."""
+    source, rounds = caller.folder / "module", 30 if quick else 150
+    caller.run(caller.abx, "provider", "new", "module", "--lang", "js", "--dir", str(source))
+    caller.run(caller.abx, "provider", "install", str(source), "--yes")
+    words = [caller.abx, "-P", "module", "ls"]
+    if shutil.which("node"):
+        version = caller.run("node", "--version").strip()
+        ours, reference = caller.times(rounds, words, ["node", "-e", "0"])
+        table.compare("load a JavaScript module and its first call", caller.name, ours, reference, f"node {version} -e 0", 0.2)
+    ours, reference = caller.times(rounds, words, [caller.abx, "--version"])
+    table.compare("load a JavaScript module and its first call", caller.name, ours, reference, "abx --version", None)
+    if os.geteuid() == 0 and caller.name == "root":
+        many = 10 if quick else 50
+        alone, together, each_ms = module_memory(caller, source, many)
+        table.add("memory of a module's process (PSS), alone", caller.name, f"{alone / 1024:.2f} MiB", None, None, "<= 5 MB",
+                  alone * 1024 <= 5_000_000)
+        table.add(f"memory of {many} modules' processes at once (PSS)", caller.name, f"{together / many / 1024:.2f} MiB each",
+                  f"made in {each_ms:.1f} ms each", None, "<= 5 MB", together / many * 1024 <= 5_000_000)
+
+
+def module_memory(caller, source, many):
+    """KiB of one process, of many together, milliseconds to start each: all in one host (tests/e2e/node_host.c)."""
+    host = subprocess.Popen([BUILD / "tests/e2e/node_host", caller.abx], env=caller.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            text=True, bufsize=1)
+    try:
+        for i in range(many):
+            folder = source.parent / f"m{i}"
+            shutil.copytree(source, folder)
+            manifest = folder / "abx-provider.toml"
+            manifest.write_text(manifest.read_text().replace('"module"', f'"m{i}"'))
+            caller.run(caller.abx, "provider", "install", str(folder), "--yes")
+
+        def start(i):
+            host.stdin.write(f"{i} m{i} sandbox.create {{}}\n")
+            answer = json.loads(host.stdout.readline())
+            if "result" not in answer:
+                raise RuntimeError(answer)
+
+        start(0)
+        children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
+        alone = pss_kb(children.read_text().split())
+        begin = time.monotonic()
+        for i in range(1, many):
+            start(i)
+        each_ms = (time.monotonic() - begin) * 1000 / (many - 1)
+        return alone, pss_kb(children.read_text().split()), each_ms
+    finally:
+        host.kill()
+        host.wait()
+
+
 FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "burst": burst, "memory": memory, "throughput": throughput,
-             "copy": copy, "http": http, "tls": tls, "store": store, "epp": epp}
+             "copy": copy, "http": http, "tls": tls, "store": store, "epp": epp, "node": node}
 ONCE = {"size", "http", "tls", "epp"}
 
 

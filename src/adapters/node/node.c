@@ -120,6 +120,7 @@ static void fill(void *state, abx_epp_session_options *options)
     options->envp = s->envp;
     options->cwd = "/";
     options->extra_fd = s->bundle_fd;
+    options->alone = true; /* its system calls are filtered */
 }
 
 static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err);

@@ -14,17 +14,9 @@
 
     // --- operations
 
-    const groups = { fs: 'filesystem' };
     const ops = new Map(); // method → row
-    for (const row of native.ops) { // the module has not run yet
-        const [group, name] = row.method.split('.');
-        row.group = groups[group] ?? group;
-        row.name = name.replace(/_(.)/g, (_, c) => c.toUpperCase());
-        row.channels = row.events.filter((x) => ['stdout', 'stderr', 'pty', 'body'].includes(x));
-        if (row.style === 'body-out')
-            row.channels = ['body'];
+    for (const row of native.ops) // the module has not run yet
         ops.set(row.method, row);
-    }
 
     class Call {
         constructor(id, row, params) {

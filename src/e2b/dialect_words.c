@@ -9,13 +9,15 @@ static void take_routes(abx_e2b_dialect *d, yyjson_val *words, const char *route
 {
     yyjson_val *name, *route;
     size_t i, n;
+    d->routes = routes;
+    if (!words)
+        return;
     yyjson_obj_foreach(words, i, n, name, route)
     {
         const abx_op_row *row = abx_op_find(yyjson_get_str(name));
         if (row && yyjson_is_str(route))
             routes[row->id] = yyjson_get_str(route);
     }
-    d->routes = routes;
 }
 
 static abx_e2b_way way_of(const char *name)
@@ -33,8 +35,9 @@ static void take_control(abx_e2b_dialect *d, yyjson_val *words)
     d->auth_scheme = abx_json_str(words, "authScheme", NULL);
     d->key_optional = !abx_json_bool(words, "needsKey", true);
     d->v1_first = abx_str_eq(abx_json_str(words, "createRoute", NULL), "v1");
-    yyjson_arr_foreach(ways, i, n, way) if (i < ABX_E2B_WAYS) d->connect[i] =
-        way_of(yyjson_get_str(way));
+    if (ways)
+        yyjson_arr_foreach(ways, i, n, way) if (i < ABX_E2B_WAYS) d->connect[i] =
+            way_of(yyjson_get_str(way));
     d->connect_again_ms = (uint32_t)abx_json_int(words, "connectRetryMs", 0);
     d->connect_lies = abx_json_bool(words, "checkConnect", false);
     d->default_s = (uint32_t)abx_json_int(words, "defaultTimeoutS", 0);

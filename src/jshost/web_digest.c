@@ -172,6 +172,7 @@ static const JSCFunctionListEntry functions[] = {
 void abx__js_natives_digest(abx_js *js, JSValueConst internal);
 void abx__js_natives_digest(abx_js *js, JSValueConst internal)
 {
+    hasher_class = 0; /* of this runtime */
     JS_NewClassID(js->rt, &hasher_class);
     JS_NewClass(js->rt, hasher_class, &hasher_def);
     JS_SetPropertyFunctionList(js->ctx, internal, functions, (int)ABX_COUNT(functions));

@@ -238,6 +238,7 @@ static const JSCFunctionListEntry functions[] = {
 void abx__js_natives_url(abx_js *js, JSValueConst internal);
 void abx__js_natives_url(abx_js *js, JSValueConst internal)
 {
+    url_class = 0; /* of this runtime */
     JS_NewClassID(js->rt, &url_class);
     JS_NewClass(js->rt, url_class, &url_def);
     JS_SetPropertyFunctionList(js->ctx, internal, functions, (int)ABX_COUNT(functions));

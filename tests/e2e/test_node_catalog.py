@@ -4,6 +4,7 @@ missing, keys. Their conformance; failures on the way."""
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from door import Door
 from faults import Fault, FaultProxy, answer
 from harness import Abx
 
+CATALOG = Path(__file__).resolve().parents[2] / "providers"
 SOAK = os.environ.get("ABX_SOAK") == "1"
 # What E2B's own sandboxes do otherwise: a program that is not there, or is none, ends as in a shell, with 127 or 126.
 OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", "pty.not-found", "errors.stop-not-the-sandbox",
@@ -156,3 +158,132 @@ def test_conformance(cloud):
     assert set(bad) <= OTHERWISE | ({"lifecycle.no-limit"} if cloud.name == "cubesandbox" else set()), json.dumps(bad, indent=1)
     assert some or report["summary"]["passed"] >= 165
     assert cloud.ok("ls", "-q", "--all").text == ""
+
+
+# What a module may do with the kit's classes for its own ends: the first word of a command chooses, its JSON is the output.
+OWN = r"""
+const said = (e) => `${e.constructor.name}: ${e.message}`;
+async function all(it) {
+  const out = [];
+  for (;;) {
+    const { done, value } = await it.next();
+    if (done)
+      return [out, value];
+    out.push(value);
+  }
+}
+const words = {
+  async stream({ id, process }) {
+    const [events, result] = await all(process.start(id, { cmd: ['sh', '-c', 'echo out; echo err >&2; exit 3'] }));
+    const text = (type) => new TextDecoder().decode(events.find((e) => e.type === type).data);
+    return [events.map((e) => e.type).sort(), text('stdout'), text('stderr'), result.exitCode];
+  },
+  async files({ id, files }) {
+    const big = new Uint8Array(3_000_000).map((_, i) => i);
+    async function* parts() { yield 'begin'; yield big; }
+    const { size } = await files.write(id, { path: 'f' }, { input: parts() });
+    let n = 0, last;
+    for await (const chunk of files.read(id, { path: 'f' })) {
+      n += chunk.length;
+      last = chunk.at(-1);
+    }
+    for await (const chunk of files.read(id, { path: 'f' }))
+      break;
+    return [size, n, last, big.at(-1), JSON.stringify(await files.stat(id, { path: 'f' })).includes('3000005')];
+  },
+  async errors({ kit, id, files, base, sandbox, http }) {
+    const out = [];
+    const fails = async (f) => {
+      try {
+        out.push(await f());
+      } catch (e) {
+        out.push(said(e));
+      }
+    };
+    await fails(() => files.stat(id, { path: 'nothing' }));
+    await fails(() => files.stat(id, { path: 7 }));
+    await fails(() => files.stat.call({}, id, { path: 'f' }));
+    await fails(() => files.stat.call(Object.create(files), id, { path: 'f' }));
+    await fails(() => files.stat.call(new Proxy(files, {}), id, { path: 'f' }));
+    await fails(() => new kit.SandboxProtocol({}));
+    await fails(() => new kit.ProcessProtocol({ sandbox: {} }));
+    await fails(() => kit.SandboxProtocol({ http }));
+    await fails(() => new kit.SandboxProtocol({ http, user: 'a\r\nb' }));
+    await fails(() => kit.e2b.overlay({}, {}));
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(new Error('enough')), 200);
+    await fails(() => all(base.process.start(id, { cmd: ['sleep', '60'] }, { signal: stop.signal })));
+    return out;
+  },
+  async classes({ kit, id, http, base }) {
+    class Mine extends kit.SandboxProtocol {
+      #n = 0;
+      async info(id, params, call) { this.#n++; return { ...await super.info(id, params, call), mine: this.#n }; }
+    }
+    const mine = new Mine({ http, dialect: base.dialect });
+    const over = kit.e2b.overlay(mine, { info: async (id, params, call, below) => ({ ...await below.info(id), over: true }) });
+    const twice = kit.e2b.overlay(over, { extra: () => 'extra' });
+    await mine.info(id);
+    const { mine: n, over: o, state } = await twice.info(id);
+    return [n, o, state, twice.extra(), mine instanceof kit.SandboxProtocol, (await http.request(`/sandboxes/${id}`)).status];
+  },
+  async helpers({ kit }) {
+    const lines = ['{"type":"stdout","text":"a"}', '{"type":"result","text":"1","is_main_result":true}', '{"type":"number_of_executions","execution_count":2}',
+      '{"type":"error","name":"E","value":"v","traceback":"t"}'];
+    return [kit.e2b.withDefault({ a: 1, b: undefined }, { a: 2, b: 3, c: 4 }), kit.e2b.parseExecution(lines.join('\n')),
+      Object.isFrozen(kit), Object.isFrozen(kit.e2b), Object.isFrozen(kit.SandboxProtocol.prototype)];
+  },
+};
+export const create = (kit) => ({
+  buildInfra(ctx) {
+    const http = ctx.http({ baseUrl: ctx.options.api, auth: ctx.headerKeyAuth(ctx.options.key) });
+    const dialect = { dataPlaneUrl: ctx.options.sandboxes };
+    const sandbox = new kit.SandboxProtocol({ http, dialect, template: 'base' });
+    const process = new kit.ProcessProtocol({ sandbox }), files = new kit.FilesystemProtocol({ sandbox });
+    return {
+      sandbox, filesystem: files,
+      process: kit.e2b.overlay(process, {
+        async *start(id, params, call, base) {
+          if (params.cmd[0] !== 'kit')
+            return yield* base.start(id, params);
+          yield { type: 'started', id: '1', pid: 1 };
+          yield { type: 'stdout', data: JSON.stringify(await words[params.cmd[1]]({ kit, id, http, sandbox, process, files, base: { process, dialect } })) };
+          yield { type: 'exit', exitCode: 0 };
+        },
+      }),
+    };
+  },
+});
+"""
+
+
+def test_what_a_module_does_with_the_classes_itself(service, tmp_path):
+    _, door = service
+    folder = tmp_path / "own"
+    folder.mkdir()
+    manifest = (CATALOG / "e2b" / "abx-provider.toml").read_text(encoding="utf-8").replace('id = "e2b"', 'id = "own"')
+    (folder / "abx-provider.toml").write_text(manifest, encoding="utf-8")
+    (folder / "provider.mjs").write_text(OWN, encoding="utf-8")
+    home = Abx()
+    try:
+        home.env.update(E2B_API_URL=door.url, E2B_SANDBOX_URL=door.url, E2B_API_KEY=door.key, ABX_PROVIDER="own")
+        home.ok("provider", "install", folder, "--yes")
+        box = home.ok("create").text.strip()
+        assert home.ok("exec", box, "--", "echo", "plain").text == "plain\n"
+        said = {word: json.loads(home.ok("exec", box, "--", "kit", word).text) for word in ("stream", "files", "errors", "classes", "helpers")}
+        home.ok("kill", box)
+    finally:
+        home.close()
+    assert said["stream"] == [["exit", "started", "stderr", "stdout"], "out\n", "err\n", 3]
+    assert said["files"] == [3_000_005, 3_000_005, 2_999_999 % 256, 2_999_999 % 256, True]
+    wanted = ["FileNotFoundError: .*nothing", "UsageError: .*path", "TypeError: FilesystemProtocol.stat: it is called on something else",
+              "TypeError: FilesystemProtocol.stat: it is", "TypeError: FilesystemProtocol.stat: it is", "TypeError: SandboxProtocol",
+              "TypeError: ProcessProtocol", "TypeError: ", "ProviderConfigError: .*line break", "TypeError: kit.e2b.overlay", "Error: enough"]
+    assert len(said["errors"]) == len(wanted), said["errors"]
+    for text, pattern in zip(said["errors"], wanted):
+        assert re.match(pattern, str(text), re.S), (text, pattern)
+    assert said["classes"] == [2, True, "running", "extra", True, 200]
+    defaults, execution, *frozen = said["helpers"]
+    assert defaults == {"a": 1, "b": 3, "c": 4} and frozen == [True, True, True]
+    assert execution == {"results": [{"text": "1", "isMain": True}], "logs": {"stdout": ["a"], "stderr": []}, "executionCount": 2,
+                         "error": {"name": "E", "value": "v", "traceback": "t"}}

@@ -369,9 +369,10 @@ def session_run(handler, id):
         raise Failed(500, "RUNTIME_ERROR", "error running in session. context not found")
     session = sessions[id]
     if asked.get("cwd"):
-        session.cwd = expand(asked["cwd"])
-        if not os.path.isdir(session.cwd):
-            raise Failed(400, "INVALID_REQUEST_BODY", f"invalid request. working directory does not exist: {session.cwd}")
+        cwd = expand(asked["cwd"])
+        if not os.path.isdir(cwd):
+            raise Failed(400, "INVALID_REQUEST_BODY", f"invalid request. working directory does not exist: {cwd}")
+        session.cwd = cwd
     with tempfile.TemporaryDirectory() as keep:
         return run_in(handler, session, asked, os.path.join(keep, "env"))
 

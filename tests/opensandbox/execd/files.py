@@ -259,12 +259,12 @@ def upload(handler):
             path = asked["path"]
         except (ValueError, KeyError, TypeError):
             raise Failed(400, "INVALID_FILE_METADATA", "invalid metadata format") from None
-        if not path:
-            raise Failed(400, "INVALID_FILE_METADATA", "metadata path is empty")
+        if not path or not isinstance(asked.get("mode") or 0, int):
+            raise Failed(400, "INVALID_FILE_METADATA", "invalid metadata format")
         path = expand(path)
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as f:
+            with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o777)) as f:
                 shutil.copyfileobj(content, f, 1 << 20)
         except OSError as e:
             raise Failed(500, "RUNTIME_ERROR", f"error opening destination file {path}. open {path}: {words_of(e)}") from None
@@ -309,6 +309,8 @@ def download(handler):
         headers = {"Content-Disposition": f'attachment; filename="{name if plain else quote(name)}"' +
                    ("" if plain else f"; filename*=UTF-8''{quote(name)}"), "Accept-Ranges": "bytes",
                    "Last-Modified": email.utils.formatdate(os.fstat(f.fileno()).st_mtime, usegmt=True)}
+        if handler.headers.get("If-Modified-Since") == headers["Last-Modified"]:
+            return handler.answer(304, None, headers)
         try:
             span = span_of(handler.headers.get("Range"), size)
         except IndexError:

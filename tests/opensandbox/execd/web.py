@@ -5,6 +5,7 @@ import hashlib
 import json
 import socket
 import struct
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -36,7 +37,8 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request, client_address):
-        pass  # a client that went away is no news
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # that is no news
+            super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):

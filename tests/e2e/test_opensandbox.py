@@ -63,7 +63,7 @@ def box(cloud):
 def test_the_suite(cloud):
     found = cloud("provider", "test", "opensandbox", "-O", "code-timeout=3", "--json", timeout=300).json
     assert [(c["name"], c["why"]) for c in found["cases"] if c["outcome"] == "failed"] == []
-    assert found["summary"]["passed"] > 170
+    assert found["summary"]["passed"] > 185 and found["features"]["pty"] == "native"
 
 
 def test_a_command_in_a_sandbox_of_its_own(cloud):

@@ -60,6 +60,14 @@ const words = {
     async *once() { new ArrayBuffer(1 << 30); },
     async *string() { 'a'.repeat(2 ** 30 - 1); },
     async *timers() { for (let i = 0; i < 1e6; i++) setTimeout(() => {}, 1e6); },
+    async *fetches() { // to nobody: those over the limit are refused at once
+        let refused = 0;
+        const all = [];
+        for (let i = 0; i < 1e5; i++)
+            all.push(fetch('http://127.0.0.1:9/').catch(() => { refused++; }));
+        await Promise.all(all);
+        yield { type: 'stdout', data: `${refused}` };
+    },
     // pollution: its own affair
     async *pollute() {
         Object.prototype.then = (f) => f(1);

@@ -47,7 +47,7 @@ LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|[Ff]ile[Rr]eader|Blob
                       r'|single-byte|iso-2022|replacement-enc|big5|gb18030|shift_jis|euc|sharedarraybuffer')
 # Subtests that ask for what such a runtime has not.
 NOT_HERE = re.compile(r'SharedArrayBuffer|XMLHttpRequest|MutationObserver|MessageChannel|MessagePort|document is not defined|ImageData|ImageBitmap'
-                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader|^fetch\(\)|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|on bad port|onload is not|no-cors|[Rr]eferrer|[Oo]rigin header|header origin|"opaqueredirect"|expected 0 but got 30|same-origin|h2 '
+                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader| fetch\(\) with|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|on bad port|onload is not|no-cors|[Rr]eferrer|[Oo]rigin header|header origin|"opaqueredirect"|expected 0 but got 30|same-origin|h2 '
                       r'|\.h2\.|expected "cors"|CORS|MediaSource|blob: URL')
 PRELUDE = '''
 globalThis.self = globalThis.GLOBAL_THIS = globalThis;

@@ -39,12 +39,15 @@ size_t abx_give_back_tick(abx_give_back *g, uint64_t now_ms)
         return 0;
     g->next_ms = now_ms + ABX_GIVE_BACK_MS;
     size_t used, before = not_used(&used);
-    /* Holes between blocks in use stay when all that can go went: for the same ones it is not tried again. */
+    /* Holes between blocks in use stay when all that can go went: for the same ones it is not tried again, but when their
+     * neighbours have gone. */
     if (before < g->kept)
         g->kept = before;
+    if (used < g->used - g->used / 4)
+        g->kept = 0;
     if (before - g->kept < WORTH_IT + used / 4)
         return 0;
     (void)malloc_trim(0);
-    g->kept = not_used(&used);
+    g->kept = not_used(&g->used);
     return before > g->kept ? before - g->kept : 0;
 }

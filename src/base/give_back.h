@@ -11,7 +11,8 @@
 /* One a process, zeroed at first. */
 typedef struct abx_give_back {
     uint64_t next_ms; /* monotonic: the next look */
-    size_t kept;      /* bytes that nobody used after the last time: what could not be given back */
+    size_t kept; /* bytes that nobody used after the last time: what could not be given back, */
+    size_t used; /* and what was used then */
 } abx_give_back;
 
 /* Called as often as one likes, by the loop's thread, e.g. by a timer that is there anyway; now_ms: monotonic. Looks each

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -175,7 +176,8 @@ def main():
                     print(f'  {rel}: {t["name"][:120]}: {(t["message"] or "")[:160]}')
         print(f'{area}: {passed} of {total}', flush=True)
     if process:
-        process.kill()
+        process.send_signal(signal.SIGINT)  # so that it ends its own processes
+        process.wait()
 
 
 main()

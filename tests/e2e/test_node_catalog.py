@@ -12,6 +12,8 @@ from door import Door
 from faults import Fault, FaultProxy, answer
 from harness import Abx
 
+pytestmark = pytest.mark.once
+
 CATALOG = Path(__file__).resolve().parents[2] / "providers"
 SOAK = os.environ.get("ABX_SOAK") == "1"
 # What E2B's own sandboxes do otherwise: a program that is not there, or is none, ends as in a shell, with 127 or 126.
@@ -149,7 +151,6 @@ def test_a_read_that_broke_is_asked_again(cloud):
         cloud.ok("kill", box)
 
 
-@pytest.mark.once
 def test_conformance(cloud):
     some = [] if SOAK or cloud.name == "e2b" else ["--only", "lifecycle"]
     report = cloud("provider", "test", cloud.name, "--json", *some, timeout=300).json

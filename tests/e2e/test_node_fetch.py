@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 NET = Path(__file__).resolve().parents[1] / "plugins" / "net"
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from harness import ABX, HELPERS, SOAK
 
+pytestmark = pytest.mark.once
+
 TOY = Path(__file__).resolve().parents[1] / "plugins" / "toy"
 LIMIT = 60
 

@@ -11,6 +11,8 @@ import pytest
 
 from test_node_fetch import ask, home  # noqa: F401
 
+pytestmark = pytest.mark.once
+
 BIG = 17 << 20
 
 

@@ -12,6 +12,8 @@ from harness import Abx, wait_for
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "opensandbox"))
 from server import Server  # noqa: E402
 
+pytestmark = pytest.mark.once
+
 
 class Cloud(Abx):
     """A home with the provider, and a server that its requests go to."""

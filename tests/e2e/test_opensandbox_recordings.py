@@ -16,6 +16,8 @@ from harness import Abx, wait_for
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "opensandbox"))
 from server import Server  # noqa: E402
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(__file__).resolve().parents[1] / "data/recordings/execd"
 ID = re.compile(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b")
 PLACE = ("/workspace", "/tmp/workspace")  # there, and here

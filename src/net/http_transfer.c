@@ -43,14 +43,16 @@ static size_t on_header(char *line, size_t size, size_t count, void *data)
     size_t n = size * count, text = n;
 
     t->active_at = uv_now(t->http->loop);
-    if (t->cancelled || t->head_done)
-        return n; /* trailers are dropped */
+    if (t->cancelled)
+        return n;
     t->head_bytes += n;
     if (t->head_bytes > t->http->options.max_head_bytes) {
-        stop_with(t, abx_error_new(ABX_ERR_TOO_LARGE, "the head of the answer of '%s' is too long",
-                                   t->server));
+        stop_with(t, abx_error_new(ABX_ERR_TOO_LARGE, "the %s of the answer of '%s' is too long",
+                                   t->head_done ? "trailer" : "head", t->server));
         return 0;
     }
+    if (t->head_done)
+        return n; /* trailers are dropped */
     while (text && (line[text - 1] == '\n' || line[text - 1] == '\r'))
         text--;
     if (n >= 5 && strncmp(line, "HTTP/", 5) == 0 && !t->headers.count) {

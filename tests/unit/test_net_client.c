@@ -660,6 +660,9 @@ static void test_raw_answers(void **state)
                ABX_ERR_BACKEND_ANSWER, NULL);
     raw_answer("HTTP/1.1 200 OK\r\nA: 0123456789012345678901234567890123456789\r\n\r\n", 50,
                ABX_ERR_TOO_LARGE, NULL);
+    raw_answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+               "X: 0123456789\r\nX: 0123456789\r\nX: 0123456789\r\n\r\n",
+               80, ABX_ERR_TOO_LARGE, NULL);
     raw_answer("", 0, ABX_ERR_NETWORK, NULL);
     raw_answer("HTTP/1.1 200 OK\r\nA: b", 0, ABX_ERR_BACKEND_ANSWER, NULL);
 }

@@ -19,7 +19,7 @@ fuzz_seconds=${ABX_FUZZ_SECONDS:-5}
 results=$root/build/test
 python=/usr/bin/python3
 passed=0 failed=0 skipped=0
-complete=0 user='' user_copy='' user_run='' tidy_run='' sdk_run=''
+complete=0 user='' user_copy='' user_run='' tidy_run='' sdk_run='' once_run=''
 pytest_seconds=1500
 [[ -z ${ABX_SOAK:-} ]] || pytest_seconds=14400
 
@@ -137,8 +137,23 @@ run_pytest() {
 }
 
 e2e() {
-    run_pytest e2e tests/e2e env ABX_BUILD="$root/build/release" \
+    run_pytest e2e tests/e2e env PYTEST_ADDOPTS="-m 'not once'" ABX_BUILD="$root/build/release" \
         ABX_HELPERS="$root/build/release/tests/e2e"
+    outcome_of "$once_run" "$results/e2e_once.log" || true
+    once_run=''
+    count_junit "$results/e2e_once.xml"
+}
+
+# What does not depend on who calls, beside the others: it waits more than it computes.
+e2e_once_starts() {
+    rm -f "$results/e2e_once.xml"
+    (trap - EXIT && run_pytest_once) >"$results/e2e_once.log" 2>&1 &
+    once_run=$!
+}
+
+run_pytest_once() {
+    exec timeout "$pytest_seconds" env ABX_BUILD="$root/build/release" ABX_HELPERS="$root/build/release/tests/e2e" \
+        "$python" -m pytest -q -p no:cacheprovider --junitxml="$results/e2e_once.xml" -m once tests/e2e </dev/null
 }
 
 # The same suite as an ordinary user, from a copy that this user can read. Root makes the user, and
@@ -256,6 +271,9 @@ main() {
     if wanted tidy; then
         tidy_starts
     fi
+    if wanted e2e; then
+        e2e_once_starts
+    fi
     if wanted e2e_user; then
         e2e_user_starts
     fi
@@ -271,7 +289,7 @@ main() {
 # so is a skip, a hole that nobody chose.
 finish() {
     local code=$? pid
-    for pid in $tidy_run $user_run $sdk_run; do
+    for pid in $tidy_run $user_run $sdk_run $once_run; do
         kill "$pid" 2>/dev/null || true
     done
     remove_user

@@ -46,6 +46,7 @@ def test_its_own_test_passes(shared, tmp_path, language):
     assert language == "js" or not list(state.iterdir())
 
 
+@pytest.mark.once
 def test_the_types_of_a_module_know_every_operation_and_every_error():
     text = (SOURCE / "scaffold/js/kit.d.ts").read_text()
     operations = re.findall(r'ABX_OP\(\w+, "\w+\.(\w+)"', (SOURCE / "src/ops/ops.def").read_text())

@@ -218,6 +218,7 @@ static void walk_on(abx__guard *g, size_t n)
     g->baseline = g->over;
     g->known = true;
     g->known_bytes = bytes;
+    g->passed = g->passed && bytes > g->disk_limit;
     g->known_free = g->walk_free;
     g->wrote = g->walk_wrote;
     g->walked_ms = abx_now_mono_ms();
@@ -244,7 +245,10 @@ static uint64_t watch_limit(abx_envd *e, uint64_t free)
     bound = g->known_bytes + lost(g, free);
     uint64_t sure = g->known_bytes + least(lost(g, free), g->wrote);
     bool over = g->known && sure > g->disk_limit;
-    g->grows = g->grows || (over && !g->over); /* who writes at this moment passed the limit */
+    /* Who writes at this moment passed the limit; but not if it was passed before and only what others on the same file
+     * system took and gave back hid it: then who writes may be the one that removes files. */
+    g->grows = g->grows || (over && !g->passed);
+    g->passed = g->passed || over;
     g->over = over;
     if (g->walk && !g->grows)
         return NEAR_MS;

@@ -67,6 +67,7 @@ typedef struct abx__guard {
     bool over;     /* the disk is over its limit */
     bool grows;    /* and gets fuller */
     bool baseline; /* the last walk was while it was over, and nobody was killed since */
+    bool passed;   /* it was over its limit, and no walk has found it below since */
     abx__walk *walk;
     bool known; /* a walk has ended: */
     uint64_t known_bytes,

@@ -5,22 +5,20 @@ const PIECE = 1 << 18;
 
 class Call {
   constructor(line, id) {
-    Object.assign(this, { line, id, room: WINDOW, wake: null, stop: new AbortController(), queue: Promise.resolve() });
+    Object.assign(this, { line, id, room: WINDOW, wake: null, stop: new AbortController(), queue: Promise.resolve(), done: false });
     this.emit = (method, params) => this.send(method, params);
     this.emit.stream = id;
   }
 
+  /** What comes after the answer is not sent: its stream is no more. */
   send(method, params) {
-    if (params.bytes === undefined) {
-      this.queue = this.queue.then(() => this.line.send({ method, params: { stream: this.id, ...params } }));
-      return this.queue;
-    }
-    this.queue = this.queue.then(() => this.sendBytes(method, params));
+    const one = params.bytes === undefined ? () => this.line.send({ method, params: { stream: this.id, ...params } }) : () => this.sendBytes(method, params);
+    this.queue = this.queue.then(() => (this.done ? undefined : one()));
     return this.queue;
   }
 
   async sendBytes(method, { bytes, ...params }) {
-    for (let at = 0; at < bytes.length && !this.stop.signal.aborted; ) {
+    for (let at = 0; at < bytes.length && !this.stop.signal.aborted && !this.done; ) {
       while (this.line.flow && this.room <= 0 && !this.stop.signal.aborted) await new Promise((resolve) => (this.wake = resolve));
       if (this.stop.signal.aborted) return;
       const piece = bytes.subarray(at, at + (this.line.flow ? Math.min(PIECE, this.room) : PIECE));
@@ -64,9 +62,11 @@ class Line {
     try {
       const result = await this.dispatcher.call(method, params, call.emit, call.stop.signal);
       await call.queue;
+      call.done = true;
       this.send({ id, result });
     } catch (e) {
       await call.queue.catch(() => {});
+      call.done = true;
       this.fail(id, call.stop.signal.aborted ? { code: "E5002", message: "cancelled" } : e);
     } finally {
       this.calls.delete(id);

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.once
 CATALOG = Path(__file__).resolve().parents[2] / "providers"
 SOAK = os.environ.get("ABX_SOAK") == "1"
 # What E2B's own sandboxes do otherwise: a program that is not there, or is none, ends as in a shell, with 127 or 126.
-OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", "pty.not-found", "errors.stop-not-the-sandbox",
-             "limits.metrics"}  # asked before the service has counted, where the machine is busy
+OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", "pty.not-found", "errors.stop-not-the-sandbox"}
 MISSING = answer(404, "404 page not found", "text/plain")
 
 

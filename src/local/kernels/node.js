@@ -15,7 +15,7 @@ const vm = require("vm");
 
 const CONTROL = 3;
 const MAX_LINE = 24 * 1024 * 1024;
-const state = { running: false, last: 0, count: 0, strip: false, interrupt: null };
+const state = { running: false, last: 0, count: 0, strip: false, interrupt: null, early: false };
 const stderrOf = (text) => process.stderr.write(text);
 
 // --- the control channel --------------------------------------------------------------------------------------------
@@ -370,9 +370,12 @@ async function run(body, env, strip) {
   state.strip = strip;
   state.last = 0;
   state.running = true;
+  state.early = false;
   try {
     sendLine({ type: "number_of_executions", execution_count: state.count });
-    report(await evaluate(withImports(code), name), code, name);
+    // An interrupt may come from that line on; one that is here already is noticed by the loop alone.
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    report(state.early ? { interrupted: true } : await evaluate(withImports(code), name), code, name);
     session.post("Runtime.releaseObjectGroup", { objectGroup: "abx" });
   } catch (error) {
     sendError(error);
@@ -420,7 +423,10 @@ function listen() {
 
 putStream("stdout", 1);
 putStream("stderr", 2);
-process.on("SIGINT", () => state.interrupt && state.interrupt());
+process.on("SIGINT", () => {
+  if (state.interrupt) state.interrupt();
+  else state.early = state.running;
+});
 process.on("uncaughtException", (error) => stderrOf(stackOf(error) + "\n"));
 process.on("unhandledRejection", (error) => stderrOf(stackOf(error) + "\n"));
 process.argv.splice(1);

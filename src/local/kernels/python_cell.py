@@ -230,14 +230,32 @@ def restore_env(old):
             os.environb[name] = value
 
 
+def flush_streams():
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def begin_interrupts():
+    """From here on one ends what runs; one that came before ends it at once."""
+    State.depth = 0
+    if State.pending:
+        State.pending = False
+        raise KeyboardInterrupt
+
+
 def guarded(work, *arguments):
+    """What may be interrupted: what it raises is reported, and nothing leaves it."""
     try:
+        begin_interrupts()
         work(*arguments)
     except BaseException:
         try:
             send_error(*sys.exc_info())
-        except KeyboardInterrupt:
+        except BaseException:
+            State.depth = 1
             send_error(*sys.exc_info())
+    State.depth = 1
 
 
 def run(body, pairs):
@@ -251,22 +269,20 @@ def run(body, pairs):
     old = set_env(pairs)
     State.pending = False
     State.last = None
+    State.depth = 1
     State.running = True
     send_line({"type": "number_of_executions", "execution_count": State.count})
-    try:
-        guarded(run_code, code, name)
-        guarded(show_figures)
-        if os.getpid() != PID:
-            os._exit(0)
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-    except KeyboardInterrupt:
-        pass  # it came too late for the code
-    State.depth += 1
+    guarded(run_code, code, name)
+    guarded(show_figures)
+    if os.getpid() != PID:
+        os._exit(0)
+    guarded(flush_streams)
     with lock:
         State.running = False
         restore_env(old)
         send(b"done")
-    State.depth -= 1
+    State.depth = 0
     State.pending = False
+
+
+steady.update((run.__code__, guarded.__code__))

@@ -63,10 +63,14 @@ class Critical:
 critical = Critical()
 
 
+# Functions that no interrupt leaves: what comes while one of them is at work waits for the code of the cell.
+steady = set()
+
+
 def on_interrupt(number, frame):
     if not State.running:
         return
-    if State.depth > 0:
+    if State.depth > 0 or (frame is not None and frame.f_code in steady):
         State.pending = True
         return
     raise KeyboardInterrupt

@@ -3,6 +3,10 @@
 
 A ctest entry is a cmocka program: its output is read, so that each test of it counts. A program that
 failed without naming a test (a crash, a leak) counts as one failure.
+
+junit.py FILE              the counts
+junit.py --failed FILE     pytest's names of the tests that failed, a line each
+junit.py --steadied FILE   these passed when they were tried again: the file says so
 """
 
 import re
@@ -31,11 +35,37 @@ def case_counts(case):
     return 1, 0, 0
 
 
-def main():
+def failed_cases(tree):
+    return [case for case in tree.iter("testcase") if case.find("failure") is not None or case.find("error") is not None]
+
+
+def name_of(case):
+    return case.get("classname").replace(".", "/") + ".py::" + case.get("name")
+
+
+def count(tree):
     total = [0, 0, 0]
-    for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
+    for case in tree.iter("testcase"):
         total = [a + b for a, b in zip(total, case_counts(case))]
     print(*total)
+
+
+def steady(tree, file):
+    for case in failed_cases(tree):
+        for bad in case.findall("failure") + case.findall("error"):
+            bad.tag = "unsteady"
+    tree.write(file)
+
+
+def main():
+    *how, file = sys.argv[1:]
+    tree = ElementTree.parse(file)
+    if how == ["--failed"]:
+        print("".join(f"{name}\n" for name in dict.fromkeys(map(name_of, failed_cases(tree)))), end="")
+    elif how == ["--steadied"]:
+        steady(tree, file)
+    else:
+        count(tree)
 
 
 main()

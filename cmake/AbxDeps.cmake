@@ -60,6 +60,8 @@ endforeach()
 add_library(abx_crypto STATIC IMPORTED)
 set_target_properties(abx_crypto PROPERTIES IMPORTED_LOCATION "${ABX_LIB_crypto}" INTERFACE_LINK_LIBRARIES abx_late)
 target_link_libraries(abx_late PUBLIC abx_crypto)
+# each needs the other, and so on: a program that wants little of OpenSSL needs a third round
+set_target_properties(abx_late PROPERTIES LINK_INTERFACE_MULTIPLICITY 3)
 target_link_libraries(abx_deps INTERFACE abx_crypto abx_late)
 target_link_libraries(abx_deps INTERFACE ${ABX_DEPS}/lib/libz.a Threads::Threads ${CMAKE_DL_LIBS})
 if(_missing)

@@ -26,16 +26,41 @@ int64_t abx_now_wall_ms(void)
     return (int64_t)read_ms(CLOCK_REALTIME);
 }
 
+/* Years that begin in March, so that the day of a leap year is the last one; 400 of them are 146,097 days. */
+int abx_utc(int64_t seconds, struct tm *out)
+{
+    enum { DAY = 86400, TO_YEAR_0 = 719468, PERIOD = 146097 };
+    static const int64_t first = -62167219200, last = 253402300799;
+    if (seconds < first || seconds > last)
+        return -1;
+    int64_t days = seconds / DAY - (seconds % DAY < 0);
+    int rest = (int)(seconds - days * DAY);
+    int since = (int)(days + TO_YEAR_0 + PERIOD); /* one period before year 0: never negative */
+    int period = since / PERIOD - 1, day = since % PERIOD;
+    int year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    int in_year = day - (365 * year + year / 4 - year / 100);
+    int month = (5 * in_year + 2) / 153; /* 0: March */
+    *out = (struct tm){.tm_sec = rest % 60, .tm_min = rest / 60 % 60, .tm_hour = rest / 3600};
+    out->tm_mday = in_year - (153 * month + 2) / 5 + 1;
+    out->tm_mon = (month + 2) % 12;
+    out->tm_year = year + 400 * period + (month >= 10) - 1900;
+    out->tm_wday = (int)(((days + 4) % 7 + 7) % 7);
+    int full = out->tm_year + 1900;
+    bool leap = full % 4 == 0 && (full % 100 != 0 || full % 400 == 0);
+    out->tm_yday = month >= 10 ? in_year - 306 : in_year + 59 + leap;
+    return 0;
+}
+
 void abx_format_rfc3339(int64_t wall_ms, char out[ABX_RFC3339_SIZE])
 {
     int64_t ms = wall_ms % 1000;
-    time_t seconds = (time_t)(wall_ms / 1000);
+    int64_t seconds = wall_ms / 1000;
     if (ms < 0) {
         ms += 1000;
         seconds--;
     }
     struct tm tm;
-    if (!gmtime_r(&seconds, &tm) || tm.tm_year > 8099 || tm.tm_year < -1900) {
+    if (abx_utc(seconds, &tm) < 0) {
         snprintf(out, ABX_RFC3339_SIZE, "9999-12-31T23:59:59Z");
         return;
     }

@@ -3,12 +3,17 @@
 #define ABX_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define ABX_FOREVER UINT64_MAX
 
 uint64_t abx_now_mono_ms(void); /* CLOCK_MONOTONIC */
 uint64_t abx_now_boot_ms(void); /* CLOCK_BOOTTIME: goes on during suspend */
 int64_t abx_now_wall_ms(void);  /* Unix time */
+
+/* What gmtime_r does, but for the file of the time zone, which that one reads at its first call. Seconds of years 0 to 9999;
+ * -1 for others. */
+int abx_utc(int64_t seconds, struct tm *out);
 
 #define ABX_RFC3339_SIZE 32
 /* "2026-01-31T12:00:00.123Z" (fraction left out when 0). */

@@ -207,10 +207,9 @@ void abx_e2b_get_begin(abx_e2b_get *g, const abx_e2b_file_info *info, void *file
     }
     g->name = abx_strdup(abx_path_base(info->path));
     if (info->modified_s != 0) {
-        time_t t = (time_t)info->modified_s;
         struct tm tm;
         size_t at = (size_t)snprintf(g->modified, sizeof(g->modified), "Last-Modified: ");
-        if (!gmtime_r(&t, &tm) ||
+        if (abx_utc(info->modified_s, &tm) < 0 ||
             strftime(g->modified + at, sizeof(g->modified) - at, DATE_FORMAT, &tm) == 0)
             g->modified[0] = 0;
     }

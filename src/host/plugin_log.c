@@ -1,5 +1,6 @@
 #include "host/plugin_log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -47,9 +48,10 @@ static int open_file(abx_plugin_log *log)
 {
     if (log->fd >= 0)
         return 0;
-    if (abx_make_dirs(log->folder, 0700, NULL) < 0)
-        return -1;
-    log->fd = open(log->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    log->fd = open(log->path, flags, 0600);
+    if (log->fd < 0 && errno == ENOENT && abx_make_dirs(log->folder, 0700, NULL) == 0)
+        log->fd = open(log->path, flags, 0600);
     return log->fd < 0 ? -1 : 0;
 }
 

@@ -7,6 +7,8 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -154,6 +156,69 @@ static void add_checked(program *p, bool has_landlock)
     end_call(p, at, REFUSED);
 }
 
+/* --- what is always allowed: ranges of numbers, found by halving ----------------------------------------- */
+
+typedef struct range {
+    unsigned first, last;
+} range;
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static size_t make_ranges(range *ranges)
+{
+    int sorted[ABX_COUNT(allowed)];
+    size_t n = 0;
+    memcpy(sorted, allowed, sizeof(sorted));
+    qsort(sorted, ABX_COUNT(sorted), sizeof(*sorted), by_number);
+    for (size_t i = 0; i < ABX_COUNT(sorted); i++) {
+        unsigned nr = (unsigned)sorted[i];
+        if (n > 0 && nr <= ranges[n - 1].last + 1)
+            ranges[n - 1].last = nr;
+        else
+            ranges[n++] = (range){nr, nr};
+    }
+    return n;
+}
+
+/* Comparisons that lead to the range in which a number may lie; the last one is "is it behind its end?". */
+static void add_tree(program *p, const range *ranges, size_t n)
+{
+    if (n == 1) {
+        add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, ranges->last, 0, 0));
+        return;
+    }
+    size_t half = n / 2;
+    unsigned short at = p->len;
+    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, ranges[half].first, 0, 0));
+    add_tree(p, ranges, half);
+    p->code[at].jt = (unsigned char)(p->len - at - 1);
+    add_tree(p, ranges + half, n - half);
+}
+
+/* The kernel runs a new filter for each of its system calls, to know which ones it always allows: a chain of comparisons
+ * would cost more than all the rest of the lock. */
+static void add_allowed(program *p)
+{
+    range ranges[ABX_COUNT(allowed)];
+    size_t n = make_ranges(ranges);
+    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, ranges[0].first, 1, 0));
+    answer(p, REFUSED);
+    unsigned short from = p->len;
+    add_tree(p, ranges, n);
+    unsigned short yes = p->len, no = (unsigned short)(yes + 1);
+    ABX_CHECK(no - from <= UINT8_MAX);
+    for (unsigned short i = from; i < yes; i++)
+        if (BPF_OP(p->code[i].code) == BPF_JGT) {
+            p->code[i].jt = (unsigned char)(no - i - 1);
+            p->code[i].jf = (unsigned char)(yes - i - 1);
+        }
+    answer(p, SECCOMP_RET_ALLOW);
+    answer(p, REFUSED);
+}
+
 int abx__js_lock_calls(abx_error **err)
 {
     program p = {.len = 0};
@@ -163,18 +228,13 @@ int abx__js_lock_calls(abx_error **err)
     add(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
     answer(&p, SECCOMP_RET_KILL_PROCESS);
     load(&p, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < ABX_COUNT(allowed); i++) {
-        add(&p,
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1));
-        answer(&p, SECCOMP_RET_ALLOW);
-    }
 #ifdef SYS_clone3
     /* its flags lie in memory, where a filter cannot look: libc takes clone then */
     add(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
     answer(&p, SECCOMP_RET_ERRNO | ENOSYS);
 #endif
     add_checked(&p, has_landlock);
-    answer(&p, REFUSED);
+    add_allowed(&p);
     struct sock_fprog prog = {.len = p.len, .filter = p.code};
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) < 0)
         return abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot lock the module");

@@ -428,7 +428,7 @@ const char *abx__server_date(abx_http_server *s)
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (now.tv_sec != s->date_second) {
         s->date_second = now.tv_sec;
-        gmtime_r(&now.tv_sec, &tm);
+        ABX_CHECK(abx_utc(now.tv_sec, &tm) == 0);
         strftime(s->date, sizeof s->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
     }
     return s->date;

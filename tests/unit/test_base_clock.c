@@ -34,6 +34,28 @@ static void durations_that_are_accepted(void **state)
     }
 }
 
+/* A day of each month over all leap years, by the C library. */
+static void civil_times(void **state)
+{
+    for (int64_t t = -62167219200; t < 253402300799; t += 86400 * 29 + 3599) {
+        struct tm ours, theirs;
+        time_t seconds = (time_t)t;
+        assert_int_equal(abx_utc(t, &ours), 0);
+        assert_non_null(gmtime_r(&seconds, &theirs));
+        if (ours.tm_sec != theirs.tm_sec || ours.tm_min != theirs.tm_min ||
+            ours.tm_hour != theirs.tm_hour || ours.tm_mday != theirs.tm_mday ||
+            ours.tm_mon != theirs.tm_mon || ours.tm_year != theirs.tm_year ||
+            ours.tm_wday != theirs.tm_wday || ours.tm_yday != theirs.tm_yday)
+            fail_msg("second %lld", (long long)t);
+    }
+    struct tm tm;
+    assert_int_equal(abx_utc(253402300799, &tm), 0);
+    assert_int_equal(tm.tm_year, 8099);
+    assert_int_equal(tm.tm_yday, 364);
+    assert_int_equal(abx_utc(253402300800, &tm), -1);
+    assert_int_equal(abx_utc(-62167219201, &tm), -1);
+}
+
 static void durations_that_are_refused(void **state)
 {
     static const char *const bad[] = {
@@ -236,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_that_are_accepted),
+        cmocka_unit_test(civil_times),
         cmocka_unit_test(durations_that_are_refused),
         cmocka_unit_test(durations_are_shown_and_read_back),
         cmocka_unit_test(times_are_shown_in_utc),

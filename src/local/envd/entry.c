@@ -65,8 +65,8 @@ static void put_time(yyjson_mut_doc *d, yyjson_mut_val *obj, const struct timesp
 {
     struct tm tm;
     char day[40], text[64];
-    if (!gmtime_r(&t->tv_sec, &tm) || strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm) == 0 ||
-        tm.tm_year < -1899 || tm.tm_year > 8099)
+    if (abx_utc(t->tv_sec, &tm) < 0 || tm.tm_year < -1899 ||
+        strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
         return;
     (void)snprintf(text, sizeof(text), "%s.%09ldZ", day, t->tv_nsec);
     abx_mut_str(d, obj, "modifiedTime", text);

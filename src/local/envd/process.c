@@ -264,9 +264,10 @@ void abx__procs_hold(abx_envd *e, bool on)
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------ */
+/* The newest first: who ends has mostly begun a moment ago, and thousands may lie before it that have ended. */
 abx__proc *abx__proc_by_pid(abx_envd *e, pid_t pid)
 {
-    for (abx_link *n = e->procs.next; n != &e->procs; n = n->next) {
+    for (abx_link *n = e->procs.prev; n != &e->procs; n = n->prev) {
         abx__proc *p = ABX_OF(n, abx__proc, node);
         if (p->pid == pid && !p->reaped)
             return p;

@@ -45,6 +45,7 @@ typedef struct abx_error {
 } abx_error;
 
 #define ABX_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define ABX_EXPORTED          __attribute__((visibility("default")))
 #define ABX_MUST_CHECK        __attribute__((warn_unused_result))
 
 /* The row of an id. Never NULL. */
@@ -66,13 +67,14 @@ int abx_hint(abx_error **err, const char *fmt, ...) ABX_PRINTF(2, 3);
 /* A new error without the err** frame, for callbacks. The caller owns it. */
 abx_error *abx_error_new(abx_err_id id, const char *fmt, ...) ABX_PRINTF(2, 3);
 abx_error *abx_error_copy(const abx_error *e);
-void abx_error_free(abx_error *e); /* NULL allowed */
+ABX_EXPORTED void abx_error_free(abx_error *e); /* NULL allowed */
 /* Hand `from` over to *err (freed when err is NULL or already set). Returns -1. */
 int abx_error_take(abx_error **err, abx_error *from);
 
-const char *abx_error_code(const abx_error *e);
-const char *abx_error_type(const abx_error *e);
-const char *abx_error_hint(const abx_error *e); /* own hint, else the row's, else NULL */
+/* These, and abx_error_free, are functions of libabx as well (include/abx/abx.h says the same of them). */
+ABX_EXPORTED const char *abx_error_code(const abx_error *e);
+ABX_EXPORTED const char *abx_error_type(const abx_error *e);
+ABX_EXPORTED const char *abx_error_hint(const abx_error *e); /* own hint, else the row's, or NULL */
 /* For printf("%s"): the message, or "unknown error" for NULL. */
 const char *abx_error_text(const abx_error *e);
 

@@ -21,6 +21,8 @@ int abx_make_dirs(const char *path, mode_t mode, abx_error **err);
  * tightened and *tightened set. Relative ABX_HOME is taken from the working directory. Returns an owned
  * absolute path, or NULL and *err. */
 char *abx_home_open(bool *tightened, abx_error **err);
+/* The same for a folder that the caller chose (absolute). */
+char *abx_home_open_at(const char *path, bool *tightened, abx_error **err);
 /* Where it is or would be; nothing is made or checked. Owned; NULL and *err. */
 char *abx_home_path(abx_error **err);
 

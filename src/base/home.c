@@ -78,13 +78,11 @@ static int check_home(const char *path, bool *tightened, abx_error **err)
     return 0;
 }
 
-char *abx_home_open(bool *tightened, abx_error **err)
+char *abx_home_open_at(const char *where, bool *tightened, abx_error **err)
 {
     if (tightened)
         *tightened = false;
-    ABX_AUTO_FREE char *path = abx_home_path(err);
-    if (!path)
-        return NULL;
+    ABX_AUTO_FREE char *path = abx_strdup(where);
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
         path[--n] = 0;
@@ -98,4 +96,10 @@ char *abx_home_open(bool *tightened, abx_error **err)
     if (check_home(path, tightened, err) < 0)
         return NULL;
     return ABX_TAKE(path);
+}
+
+char *abx_home_open(bool *tightened, abx_error **err)
+{
+    ABX_AUTO_FREE char *path = abx_home_path(err);
+    return path ? abx_home_open_at(path, tightened, err) : NULL;
 }

@@ -37,6 +37,8 @@ typedef struct abx_config_options {
     /* Find the project's file, but take nothing from it: for `config trust`, which must work while that
      * file sets what needs trust. */
     bool ignore_project;
+    /* No file and no variable is read: what flags and options set is all there is. */
+    bool flags_only;
     /* A chosen profile that is in no file is no error: for the verbs that repair a configuration. */
     bool ignore_profile;
 } abx_config_options;

@@ -40,6 +40,7 @@ void abx_http_close(abx_http *http, void (*cb)(void *data), void *data)
 {
     ABX_CHECK(!http->closing);
     http->closing = true;
+    abx__multi_want_turn(http);
     http->closed = cb;
     http->closed_data = data;
     for (abx_http_transfer *t = http->transfers; t; t = t->next)

@@ -95,6 +95,7 @@ struct abx_http_transfer {
 /* http_multi.c */
 int abx__multi_open(abx_http *http, abx_error **err);
 void abx__multi_pend(abx_http_transfer *t);
+void abx__multi_want_turn(abx_http *http);
 void abx__multi_close(abx_http *http); /* once the last transfer has ended */
 void abx__multi_handle_closed(abx_http *http);
 

@@ -130,6 +130,18 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *data, void
 
 /* --- the pending list --------------------------------------------------------------------------- */
 
+static void on_turn(uv_idle_t *turn)
+{
+    uv_idle_stop(turn);
+}
+
+/* Whoever asks the loop how long it may sleep must hear that it may not: the list is run in the next turn. */
+void abx__multi_want_turn(abx_http *http)
+{
+    if (!http->closed_multi)
+        uv_idle_start(&http->turn, on_turn);
+}
+
 void abx__multi_pend(abx_http_transfer *t)
 {
     if (t->is_pending)
@@ -137,6 +149,7 @@ void abx__multi_pend(abx_http_transfer *t)
     t->is_pending = true;
     t->next_pending = t->http->pending;
     t->http->pending = t;
+    abx__multi_want_turn(t->http);
 }
 
 static abx_http_transfer *take_reversed(abx_http *http)
@@ -183,11 +196,6 @@ static void run_pending(abx_http *http)
         abx__multi_close(http);
 }
 
-static void on_turn(uv_idle_t *turn)
-{
-    uv_idle_stop(turn);
-}
-
 static void on_prepare(uv_prepare_t *prepare)
 {
     abx_http *http = prepare->data;
@@ -201,7 +209,11 @@ static void on_prepare(uv_prepare_t *prepare)
 
 static void on_check(uv_check_t *check)
 {
-    run_pending(check->data);
+    abx_http *http = check->data;
+
+    run_pending(http);
+    if (!http->pending)
+        uv_idle_stop(&http->turn);
 }
 
 int abx__multi_open(abx_http *http, abx_error **err)

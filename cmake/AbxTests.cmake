@@ -80,14 +80,14 @@ endforeach()
 # The program with a catalog of the tests.
 abx_catalog_source(${CMAKE_SOURCE_DIR}/tests/data/catalog ${ABX_GENERATED}/catalog_test.c)
 add_executable(abx_with_catalog src/doors/cli/main.c ${ABX_GENERATED}/catalog_test.c)
-target_link_libraries(abx_with_catalog PRIVATE abx_doors_cli abx_doors_e2b abx_licenses abx_conformance)
+target_link_libraries(abx_with_catalog PRIVATE abx_doors_cli abx_doors_e2b abx_doors_engine abx_licenses abx_conformance)
 add_dependencies(abx_with_catalog abx_generated)
 set_target_properties(abx_with_catalog PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
 
 # The program with a native function for modules that tries what a module's process may not do.
 add_executable(abx_with_probe src/doors/cli/main.c tests/e2e/js_probe.c)
 target_compile_definitions(abx_with_probe PRIVATE ABX_PROBE_INSIDE)
-target_link_libraries(abx_with_probe PRIVATE abx_doors_cli abx_doors_e2b abx_licenses abx_conformance)
+target_link_libraries(abx_with_probe PRIVATE abx_doors_cli abx_doors_e2b abx_doors_engine abx_licenses abx_conformance)
 add_dependencies(abx_with_probe abx_generated)
 set_target_properties(abx_with_probe PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
 

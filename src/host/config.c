@@ -198,6 +198,8 @@ void abx__config_forget_files(abx_config *c)
 int abx__config_reload(abx_config *c, abx_error **err)
 {
     abx__config_forget_files(c);
+    if (c->no_files)
+        return 0;
     abx_config_file user = {c->user_path, ABX_SOURCE_USER, c->user_named, !c->user_named};
     abx_config_file system = {c->system_path, ABX_SOURCE_SYSTEM, false, false};
     if (load_project(c, err) < 0 || load_file(c, &user, err) < 0 || load_file(c, &system, err) < 0)
@@ -231,6 +233,7 @@ int abx_config_open(const abx_config_options *options, abx_config **out, abx_err
     c->env = options->flags_only ? NULL : options->env;
     c->project_ignored = options->ignore_project;
     c->profile_ignored = options->ignore_profile;
+    c->no_files = options->no_files;
     if (open_config(c, options, err) < 0) {
         abx_config_free(c);
         return -1;

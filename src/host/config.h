@@ -41,10 +41,19 @@ typedef struct abx_config_options {
     bool flags_only;
     /* A chosen profile that is in no file is no error: for the verbs that repair a configuration. */
     bool ignore_profile;
+    /* Read no file at all: flags, environment and defaults only. For servers that take nothing from their user's files. */
+    bool no_files;
 } abx_config_options;
 
 int abx_config_open(const abx_config_options *options, abx_config **out, abx_error **err);
 void abx_config_free(abx_config *config);
+/* A configuration that holds what one client sent and nothing else: no file and no variable is read. connection: {"provider", "options":
+ * {NAME: text, integer or boolean}, "apiKey", "apiUrl", "domain", "accessKeyId", "accessKeySecret"}, all but the first optional. Each value stands
+ * for itself ("env:NAME" and "file:PATH" are no references). home: copied. 0; -1 and *err: USAGE for a wrong shape, PROVIDER_CONFIG for a
+ * value or an option that the provider does not take. The secrets are overwritten by abx_config_free. */
+int abx_config_open_given(const char *home, yyjson_val *connection, abx_config **out,
+                          abx_error **err);
+bool abx_config_is_given(const abx_config *config); /* made by that */
 /* A flag of the command line sets a value (checked). */
 int abx_config_set_flag(abx_config *config, const char *key, const char *value, abx_error **err);
 /* Forget what it set for keys of providers ("providers.ID.KEY"): values that are tried before they are stored. */

@@ -37,6 +37,8 @@ struct abx_config {
     const char *const *env; /* borrowed */
     char *project_path;     /* or NULL */
     bool project_trusted, project_ignored, profile_ignored;
+    bool no_files;
+    bool given;                    /* by a client: values are no references */
     char *profile, *profile_where; /* the profile in use, or NULL */
     abx_source profile_source;
     char **profiles; /* names that a file defines */

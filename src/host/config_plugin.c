@@ -308,7 +308,8 @@ static void add_ways(const abx_manifest *m, const abx_option *o, abx_buf *out)
     (void)rc; /* a hint that is too long is cut */
 }
 
-static int fail_missing(const abx_manifest *m, const bool *missing, abx_error **err)
+static int fail_missing(const abx_config *c, const abx_manifest *m, const bool *missing,
+                        abx_error **err)
 {
     ABX_AUTO_BUF names = ABX_BUF(8192);
     ABX_AUTO_BUF ways = ABX_BUF(8192);
@@ -322,6 +323,8 @@ static int fail_missing(const abx_manifest *m, const bool *missing, abx_error **
     }
     abx_fail(err, ABX_ERR_PROVIDER_CONFIG, "provider '%s' needs the option%s %s, which %s not set",
              m->id, n > 1 ? "s" : "", abx_buf_cstr(&names), n > 1 ? "are" : "is");
+    if (c->given)
+        return abx_hint(err, "send %s among the options of the connection", n > 1 ? "them" : "it");
     return abx_hint(err, "%s", abx_buf_cstr(&ways));
 }
 
@@ -343,7 +346,7 @@ yyjson_doc *abx_config_plugin_options(abx_config *c, const abx_manifest *m, abx_
         any = any || missing[i];
     }
     if (any) {
-        fail_missing(m, missing, err);
+        fail_missing(c, m, missing, err);
         return NULL;
     }
     return abx_json_freeze(d);

@@ -124,6 +124,12 @@ void abx_explain_error(const abx_providers *known, const char *id, bool asked, a
     bool about_address = asked && (err->id == ABX_ERR_NETWORK || err->id == ABX_ERR_BACKEND_ANSWER);
     if (!known->config || (!about_key && !about_address))
         return;
+    if (abx_config_is_given(known->config)) { /* nothing else was looked at */
+        abx_hint(&err, about_key ? "the keys are those of the connection that the client sends"
+                                 : "the address is that of the connection that the client sends, "
+                                   "else the provider's own");
+        return;
+    }
     ABX_AUTO_CREDENTIALS c;
     if (abx_credentials_open(known, id, &c, NULL) < 0)
         return;

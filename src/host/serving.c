@@ -73,6 +73,11 @@ int abx_serving_publish(abx_serving *s, yyjson_mut_doc *doc, abx_error **err)
     return abx_write_atomic(s->file, text.data, text.len, 0600, false, err);
 }
 
+void abx_serving_retire(abx_serving *s)
+{
+    (void)unlink(s->file);
+}
+
 void abx_serving_end(abx_serving *s)
 {
     if (!s)

@@ -33,6 +33,7 @@ EXCEPTIONS = [
     ("doors/cli/main.c", r"adapters/registry\.h", "the program hands that list to its host"),
     ("doors/capi/adapters.c", r"adapters/registry\.h", "the library hands that list to its hosts"),
     ("doors/cli/main.c", r"doors/e2b/serve\.h", "the program hands that door to its command line"),
+    ("doors/cli/main.c", r"doors/engine/serve\.h", "… and that one"),
     ("doors/cli/main.c", r"jshost/jshost\.h", "the hidden word by which the process of a JavaScript module is started"),
     ("doors/cli/main.c", r"local/local\.h", "the hidden word by which a parent that holds secrets has a sandbox started"),
 ]

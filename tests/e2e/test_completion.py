@@ -68,10 +68,10 @@ def test_every_verb_and_flag_of_the_schema_is_offered(shared, box):
     first = complete(shared, "")
     common = {"--" + f["name"] for f in schema["globalFlags"]}
     for verb in schema["verbs"]:
-        head, _, tail = verb["name"].partition(" ")
+        head, *rest = verb["name"].split()
         assert first.count(head) == 1
-        if tail:
-            assert tail in complete(shared, head, "")
+        for i, word in enumerate(rest, 1):
+            assert complete(shared, *verb["name"].split()[:i], "").count(word) == 1
         flags = complete(shared, *verb["name"].split(), "-")
         assert set(flags) == common | {"--" + f["name"] for f in verb["flags"]}, verb["name"]
         for f in verb["flags"] + schema["globalFlags"]:

@@ -6,6 +6,15 @@
 #include "adapters/builtin/builtin.h"
 #include "base/mem.h"
 
+/* The same on every machine. */
+static yyjson_doc *declared(void)
+{
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_local_features(d, root);
+    return abx_json_freeze(d);
+}
+
 static int open_provider(const abx_connection *connection, abx_provider **out, abx_error **err)
 {
     local_provider *p = ABX_NEW(local_provider);
@@ -24,10 +33,7 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
         free(p);
         return -1;
     }
-    yyjson_mut_val *root;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
-    abx_local_features(d, root);
-    p->features = abx_json_freeze(d);
+    p->features = declared();
     p->base.features = yyjson_doc_get_root(p->features);
     *out = &p->base;
     return 0;
@@ -108,6 +114,7 @@ static const char *const ids[] = {"local", NULL};
 const abx_adapter abx_adapter_local = {
     .kind = "builtin",
     .builtin_ids = ids,
+    .declared = declared,
     .title = "This machine",
     .ties = true,
     .endpoint = endpoint,

@@ -13,7 +13,7 @@
 typedef struct parser {
     int argc, at; /* at: the next word */
     char **argv;
-    const char *group; /* first word of a verb of two */
+    const char *group; /* the words of a verb but the last; or NULL */
     abx_args *out;
 } parser;
 
@@ -180,6 +180,11 @@ static int take_verb(parser *p, const char *word, abx_error **err)
     if (!p->group && abx_is_verb_group(word)) {
         p->group = word;
         p->out->group = word;
+        return 0;
+    }
+    const char *inner = p->group ? abx_verb_subgroup(p->group, word) : NULL;
+    if (inner) {
+        p->group = p->out->group = inner;
         return 0;
     }
     p->out->verb =

@@ -32,8 +32,8 @@ typedef void (*abx_cli_signal_cb)(abx_cli *cli, int sig, void *data);
 struct abx_cli {
     const abx_args *args;
     const abx_adapter *const *adapters;
-    const struct abx_server_door *e2b; /* the E2B door; NULL in a program without it */
-    const char *self;                  /* path of this program */
+    const struct abx_server_door *e2b, *engine; /* the doors that are servers */
+    const char *self;                           /* path of this program */
     abx_output_format format;
     const char *color; /* the setting, borrowed from the configuration; NULL: not read yet */
     bool quiet, no_input, yes;
@@ -133,6 +133,6 @@ static inline bool abx_cli_json(const abx_cli *cli)
 
 /* The whole program behind main's special cases. Returns the exit code. */
 int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters,
-                 const struct abx_server_door *e2b);
+                 const struct abx_server_door *e2b, const struct abx_server_door *engine);
 
 #endif

@@ -104,7 +104,7 @@ static int conclude(abx_cli *cli, int code, abx_error *err)
 }
 
 int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters,
-                 const struct abx_server_door *e2b)
+                 const struct abx_server_door *e2b, const struct abx_server_door *engine)
 {
     bool stdin_closed;
     abx_fd_fill_standard(&stdin_closed);
@@ -130,6 +130,7 @@ int abx_cli_main(int argc, char **argv, const abx_adapter *const *adapters,
     abx_cli_init(&cli, &args, adapters);
     cli.stdin_closed = stdin_closed;
     cli.e2b = e2b;
+    cli.engine = engine;
     int code = dispatch(&cli, &err);
     abx_pager_finish(&cli);
     code = conclude(&cli, code, err);

@@ -18,7 +18,7 @@
 /* A half-typed line, as far as it is understood. */
 typedef struct line {
     const abx_verb *verb;
-    const char *group;     /* first word of a verb of two */
+    const char *group;     /* the words of a verb but the last; or NULL */
     const abx_flag *value; /* the word being typed is the value of this flag */
     size_t words;          /* behind the verb, flags not counted */
     bool command;          /* the command of run or exec has begun */
@@ -77,6 +77,8 @@ static void take_word(line *l, const char *word)
         take_flag(l, word);
     } else if (!l->verb && !l->group && abx_is_verb_group(word)) {
         l->group = word;
+    } else if (!l->verb && l->group && abx_verb_subgroup(l->group, word)) {
+        l->group = abx_verb_subgroup(l->group, word);
     } else if (!l->verb) {
         l->verb = l->group ? abx_verb_find(l->group, word, &n) : abx_verb_find(word, NULL, &n);
     } else if (l->verb->args != ABX_ARGS_WORDS && l->words == (size_t)l->verb->max) {
@@ -131,7 +133,9 @@ static void offer_verbs(line *l, const char *group)
         last = name;
         last_len = n;
         ABX_AUTO_FREE char *word = abx_strndup(name, n);
-        ABX_AUTO_FREE char *of_group = name[n] ? abx_format("abx %s VERB ...", word) : NULL;
+        ABX_AUTO_FREE char *of_group =
+            name[n] ? abx_format("abx %s%s%s VERB ...", group ? group : "", group ? " " : "", word)
+                    : NULL;
         offer(l, "", word, of_group ? of_group : v->summary);
     }
 }
@@ -365,8 +369,9 @@ void abx_complete(char *const *words, size_t count, const char *home,
         return;
     line l = {.typed = words[count - 1], .home = home, .adapters = adapters, .out = out};
     for (size_t i = 0; i + 1 < count; i++) {
+        const char *before = l.group;
         take_word(&l, words[i]);
-        bool unknown = !l.verb && !l.value && words[i][0] != '-' && l.group != words[i];
+        bool unknown = !l.verb && !l.value && words[i][0] != '-' && l.group == before;
         if (unknown)
             return;
     }

@@ -171,10 +171,16 @@ void abx_help_group(const char *group, abx_buf *out)
 {
     add(out, "usage: abx %s VERB ...\n\n", group);
     size_t n = strlen(group);
+    int width = 18;
+    for (int i = 0; i < ABX_VERB_COUNT; i++) {
+        const abx_verb *v = abx_verb_row((abx_verb_id)i);
+        if (abx_has_prefix(v->name, group) && v->name[n] == ' ' && (int)strlen(v->name) + 2 > width)
+            width = (int)strlen(v->name) + 2;
+    }
     for (int i = 0; i < ABX_VERB_COUNT; i++) {
         const abx_verb *v = abx_verb_row((abx_verb_id)i);
         if (abx_has_prefix(v->name, group) && v->name[n] == ' ')
-            add(out, "  %-18s%s\n", v->name, v->summary);
+            add(out, "  %-*s%s\n", width, v->name, v->summary);
     }
     add(out, "\n'abx help %s VERB' tells more.\n", group);
 }

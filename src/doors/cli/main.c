@@ -5,6 +5,7 @@
 #include "adapters/registry.h"
 #include "doors/cli/cli.h"
 #include "doors/e2b/serve.h"
+#include "doors/engine/serve.h"
 #include "jshost/jshost.h"
 #include "local/local.h"
 
@@ -24,5 +25,5 @@ int main(int argc, char **argv)
     /* Nor this one: the process of a JavaScript module. */
     if (argc == 2 && strcmp(argv[1], ABX_JS_HOST_WORD) == 0)
         return abx_js_host_main();
-    return abx_cli_main(argc, argv, abx_adapters, &e2b_server_door);
+    return abx_cli_main(argc, argv, abx_adapters, &e2b_server_door, &engine_server_door);
 }

@@ -17,7 +17,7 @@
 #include "doors/cli/guard.h"
 #include "doors/cli/params.h"
 
-#define BEGIN_MS   10000 /* for one that has the lock to write its file */
+#define BEGIN_MS   30000 /* for one that has the lock to write its file, or to end */
 #define PAUSE_MS   20
 #define STOP_MS    12000 /* from TERM to KILL: a server drains for 5 s */
 #define LOG_MAX    (1024 * 1024)
@@ -55,7 +55,7 @@ typedef struct serving {
     void *door;
     const abx_serve_wish *wish;
     int signals;
-    bool ended, closed;
+    bool tells_requests, ended, closed;
 } serving;
 
 static void on_end(void *data)
@@ -97,10 +97,44 @@ static void turn_until_end(serving *s)
 }
 
 /* Open the house and the door. 0; 1: another one serves; -1 and *err. */
+static abx_serve_options options_of(serving *s)
+{
+    abx_cli *cli = s->cli;
+    return (abx_serve_options){
+        .loop = &cli->_loop,
+        .home = cli->_home,
+        .adapters = cli->adapters,
+        .self = cli->self,
+        .port = s->wish->port,
+        .tls_domain = s->wish->tls_domain,
+        .tls_port = s->wish->tls_port,
+        .idle_ms = s->wish->idle_ms,
+        .session_idle_ms = s->wish->session_idle_ms,
+        .tells_requests = s->tells_requests,
+        .log = &cli->log,
+        .on_end = on_end,
+        .data = s,
+    };
+}
+
+/* A door that opens hosts by itself. */
+static int open_bare_door(serving *s, abx_error **err)
+{
+    if (abx_cli_open_loop(s->cli, err) < 0 || abx_cli_open_config(s->cli, err) < 0)
+        return -1;
+    abx_guard_memory();
+    if (s->cli->log.level == ABX_LOG_WARN)
+        s->cli->log.level = ABX_LOG_INFO;
+    abx_serve_options options = options_of(s);
+    return s->kind->open(&options, &s->door, err);
+}
+
 static int open_door(serving *s, abx_error **err)
 {
     abx_cli *cli = s->cli;
     cli->serves = true;
+    if (s->kind->own_hosts)
+        return open_bare_door(s, err);
     if (abx_cli_open(cli, err) < 0)
         return -1;
     abx_guard_memory(); /* from now on a key is in it */
@@ -108,20 +142,10 @@ static int open_door(serving *s, abx_error **err)
     if (!params)
         return -1;
     ABX_AUTO_JSON defaults = abx_json_freeze(params);
-    abx_serve_options options = {
-        .loop = &cli->_loop,
-        .host = cli->_host,
-        .home = cli->_home,
-        .provider = abx_host_provider(cli->_host, NULL),
-        .defaults = yyjson_doc_get_root(defaults),
-        .port = s->wish->port,
-        .tls_domain = s->wish->tls_domain,
-        .tls_port = s->wish->tls_port,
-        .idle_ms = s->wish->idle_ms,
-        .log = &cli->log,
-        .on_end = on_end,
-        .data = s,
-    };
+    abx_serve_options options = options_of(s);
+    options.host = cli->_host;
+    options.provider = abx_host_provider(cli->_host, NULL);
+    options.defaults = yyjson_doc_get_root(defaults);
     if (!abx_host_has_provider(cli->_host, options.provider))
         return abx_fail(err, ABX_ERR_PROVIDER_NOT_FOUND, "there is no provider '%s'",
                         options.provider);
@@ -146,6 +170,7 @@ static int tell_ready(serving *s, int (*on_ready)(abx_cli *, const abx_served *,
 static int serve(serving *s, int (*on_ready)(abx_cli *, const abx_served *, abx_error **),
                  int report, abx_error **err)
 {
+    s->tells_requests = report < 0;
     int rc = open_door(s, err);
     if (rc != 0)
         return rc;
@@ -269,16 +294,42 @@ static int check_domain(const char *asked, abx_served *s, abx_error **err)
 /* A provider that was asked for, and another one that is served: the caller would talk to the wrong one. */
 static int check_provider(abx_cli *cli, abx_served *s, abx_error **err)
 {
-    const char *serves = abx_json_str(yyjson_doc_get_root(s->info), "provider", "");
+    const char *serves = abx_json_str(yyjson_doc_get_root(s->info), "provider", NULL);
     abx_source source = ABX_SOURCE_DEFAULT;
     const char *asked = abx_config_get(cli->_config, "provider", &source, NULL);
-    if (!abx_has_flag(cli->args, ABX_FLAG_PROVIDER) || abx_str_eq(asked, serves))
+    if (!serves || !abx_has_flag(cli->args, ABX_FLAG_PROVIDER) || abx_str_eq(asked, serves))
         return 0;
     abx_fail(err, ABX_ERR_CONFLICT, "process %d serves provider '%s', not '%s'", (int)s->pid,
              serves, asked);
     abx_served_clear(s);
     return abx_hint(err, "stop it first, or give the other one a home of its own by ABX_HOME");
 }
+
+int abx_serving_check_protocol(const abx_server_door *door, const abx_served *s, abx_error **err)
+{
+    const char *has = abx_json_str(yyjson_doc_get_root(s->info), "protocol", "");
+    if (!door->protocol || strcmp(has, door->protocol) == 0)
+        return 0;
+    ABX_AUTO_FREE char *shown = abx_printable(has);
+    abx_fail(err, ABX_ERR_CONFLICT, "process %d speaks '%.40s', this program speaks '%s'",
+             (int)s->pid, shown, door->protocol);
+    return abx_hint(err, "'abx provider %s restart' ends it and starts one of this version",
+                    door->name);
+}
+
+/* Another one serves: is it what was asked for? Else it is forgotten. */
+static int check_other(serving *s, abx_served *out, abx_error **err)
+{
+    if (check_domain(s->wish->tls_domain, out, err) < 0)
+        return -1;
+    if (abx_serving_check_protocol(s->kind, out, err) < 0) {
+        abx_served_clear(out);
+        return -1;
+    }
+    return check_provider(s->cli, out, err);
+}
+
+#define ROUNDS 5 /* of several that start and end at the same time */
 
 int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool in_background,
                     const abx_serve_wish *wish,
@@ -289,21 +340,23 @@ int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool in_backgroun
     *out = (abx_served){0};
     if (abx_cli_open_config(cli, err) < 0)
         return -1;
+    for (int round = 0; round < ROUNDS; round++) {
+        int rc = abx_serving_look(cli, door->name, out, err);
+        if (rc == 0)
+            return check_other(&s, out, err);
+        if (rc < 0)
+            return -1;
+        rc = in_background ? fork_server(&s, err) : serve(&s, on_ready, -1, err);
+        if (rc < 0)
+            return -1;
+        bool served_here = in_background ? rc == 1 : rc == 0;
+        if (served_here)
+            return 0;
+    }
     int rc = abx_serving_look(cli, door->name, out, err);
-    if (rc == 0)
-        return check_domain(wish->tls_domain, out, err) < 0 ? -1 : check_provider(cli, out, err);
-    if (rc < 0)
-        return -1;
-    rc = in_background ? fork_server(&s, err) : serve(&s, on_ready, -1, err);
-    if (rc < 0)
-        return -1;
-    bool served_here = in_background ? rc == 1 : rc == 0;
-    if (served_here)
-        return 0;
-    rc = abx_serving_look(cli, door->name, out, err);
     if (rc == 1)
         return abx_fail(err, ABX_ERR_INTERNAL, "the server ended again at once");
-    return rc < 0 ? -1 : check_provider(cli, out, err);
+    return rc < 0 ? -1 : check_other(&s, out, err);
 }
 
 static int await_end(abx_cli *cli, const char *name, pid_t pid, int ms, abx_error **err)

@@ -18,7 +18,7 @@ int abx_serving_look(abx_cli *cli, const char *name, abx_served *out, abx_error 
 typedef struct abx_serve_wish {
     int port, tls_port;
     const char *tls_domain;
-    uint64_t idle_ms;
+    uint64_t idle_ms, session_idle_ms;
 } abx_serve_wish;
 
 /* Serve until a signal or the server itself ends it. background: in a process of its own; then, and when another one serves
@@ -28,6 +28,8 @@ int abx_serving_run(abx_cli *cli, const abx_server_door *door, bool background,
                     const abx_serve_wish *wish,
                     int (*on_ready)(abx_cli *cli, const abx_served *own, abx_error **err),
                     abx_served *out, abx_error **err);
+/* 0 if this program speaks what the living server says in its file; else -1 and *err, which names both. */
+int abx_serving_check_protocol(const abx_server_door *door, const abx_served *s, abx_error **err);
 /* End the living server: TERM, and after a while KILL. 0, 1: there was none, -1 and *err. */
 int abx_serving_stop(abx_cli *cli, const char *name, abx_error **err);
 

@@ -182,6 +182,18 @@ bool abx_is_verb_group(const char *word)
     return false;
 }
 
+const char *abx_verb_subgroup(const char *group, const char *word)
+{
+    static const char *const nested[] = {"provider engine"};
+    for (size_t i = 0; i < ABX_COUNT(nested); i++) {
+        size_t n = strlen(group);
+        if (strncmp(nested[i], group, n) == 0 && nested[i][n] == ' ' &&
+            strcmp(nested[i] + n + 1, word) == 0)
+            return nested[i];
+    }
+    return NULL;
+}
+
 const abx_verb *abx_verb_find(const char *first, const char *second, int *words)
 {
     bool group = abx_is_verb_group(first);

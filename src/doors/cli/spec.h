@@ -96,7 +96,9 @@ bool abx_flag_takes_value(abx_flag_type type);
 /* The verb with this name or alias; second: the word behind it, or NULL. *words: how many words the name
  * took (1 or 2). NULL when there is none. */
 const abx_verb *abx_verb_find(const char *first, const char *second, int *words);
-bool abx_is_verb_group(const char *word); /* "files", "config" */
+bool abx_is_verb_group(const char *word); /* "files", "config", "provider engine" */
+/* The group inside of a group that this word begins: "provider", "engine" → "provider engine" (static). NULL: none. */
+const char *abx_verb_subgroup(const char *group, const char *word);
 /* True if `name` stands in `list`, a text of names with `separator` between them. */
 bool abx_in_list(const char *list, const char *name, char separator);
 bool abx_flag_is_global(const abx_flag *flag);

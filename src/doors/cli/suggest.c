@@ -61,6 +61,10 @@ static size_t collect_words(const char *group, char **words, size_t max)
             continue;
         const char *name = v->name + head;
         const char *blank = strchr(name, ' ');
+        size_t first = strcspn(name, " ");
+        if (group && blank && n > 0 && strlen(words[n - 1]) == first &&
+            strncmp(words[n - 1], name, first) == 0)
+            continue; /* a group inside of this one: once */
         if (n < max)
             words[n++] = blank ? abx_strndup(name, (size_t)(blank - name)) : abx_strdup(name);
         for (const char *a = group || blank ? "" : v->aliases; *a && n < max;) {

@@ -57,6 +57,13 @@ int abx_verb_help(abx_cli *cli, abx_error **err)
     }
     const char *first = a->words[0];
     const char *second = a->word_count > 1 ? a->words[1] : NULL;
+    const char *inner = second ? abx_verb_subgroup(first, second) : NULL;
+    if (inner) {
+        first = inner;
+        second = a->word_count > 2 ? a->words[2] : NULL;
+    } else if (a->word_count > 2) {
+        return abx_fail(err, ABX_ERR_USAGE, "'%s' is one word too many", a->words[2]);
+    }
     int words = 0;
     const abx_verb *verb = abx_verb_find(first, second, &words);
     if (!verb && !second && abx_is_verb_group(first))

@@ -1,0 +1,166 @@
+/* From a request to the parameters of a call: those of the path are there, the others stand in the query (GET, DELETE, and wherever the body
+ * is bytes) or in a JSON body; never in both, so that nothing is overlooked. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "doors/engine/engine.h"
+#include "doors/engine/query.h"
+
+/* Free it if neither an exchange nor a question needs it any more. */
+static void let_go(engine_request *r)
+{
+    if (!r->x && !r->asking)
+        engine_request_end(r);
+}
+
+void engine_request_end(engine_request *r)
+{
+    engine *e = r->engine;
+    if (r->session)
+        engine_session_release(r->session);
+    yyjson_mut_doc_free(r->params);
+    free(r);
+    e->requests--;
+    engine_life_touch(e);
+    engine_life_part_gone(e);
+}
+
+/* The exchange has ended while its parameters were gathered, or after a refusal. */
+static void on_close(abx_exchange *x, bool complete, void *data)
+{
+    engine_request *r = data;
+    (void)x;
+    (void)complete;
+    r->x = NULL;
+    let_go(r);
+}
+
+static const abx_exchange_handlers waiting = {.on_close = on_close};
+
+static void refuse(engine_request *r, abx_error *why)
+{
+    engine_fail(r, why);
+    abx_error_free(why);
+}
+
+/* --- complete ------------------------------------------------------------------------------------------------------------ */
+static int check(engine_request *r, abx_error **err)
+{
+    ABX_AUTO_JSON params = abx_json_freeze(r->params);
+    yyjson_val *root = yyjson_doc_get_root(params);
+    if (abx_json_has_nul(root))
+        return abx_fail(err, ABX_ERR_USAGE, "a parameter holds a NUL");
+    return abx_op_check_params(r->row, root, err);
+}
+
+static void complete(engine_request *r)
+{
+    abx_error *why = NULL;
+    if (check(r, &why) < 0)
+        refuse(r, why);
+    else
+        engine_reach(r);
+}
+
+/* --- the body ---------------------------------------------------------------------------------------------------------------- */
+static int merge(engine_request *r, const uint8_t *bytes, size_t n, abx_error **err)
+{
+    size_t i, count;
+    yyjson_val *key, *value;
+    ABX_AUTO_JSON doc = abx_json_parse(bytes, n, ABX_ERR_USAGE, "the body", err);
+    if (!doc)
+        return -1;
+    if (!yyjson_is_obj(yyjson_doc_get_root(doc)))
+        return abx_fail(err, ABX_ERR_USAGE, "the body is no JSON object");
+    yyjson_obj_foreach(yyjson_doc_get_root(doc), i, count, key, value)
+    {
+        if (yyjson_mut_obj_getn(r->root, yyjson_get_str(key), yyjson_get_len(key))) {
+            ABX_AUTO_FREE char *shown = abx_printable(yyjson_get_str(key));
+            return abx_fail(err, ABX_ERR_USAGE,
+                            "'%.80s' is there twice, or stands in the path already", shown);
+        }
+        if (!yyjson_is_null(value))
+            yyjson_mut_obj_add(r->root, yyjson_val_mut_copy(r->params, key),
+                               yyjson_val_mut_copy(r->params, value));
+    }
+    return 0;
+}
+
+static void on_body(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
+{
+    engine_request *r = data;
+    abx_error *why = NULL;
+    (void)x;
+    if (n > 0 && merge(r, bytes, n, &why) < 0)
+        refuse(r, why);
+    else
+        complete(r);
+}
+
+static bool has_json_body(const abx_op_row *row)
+{
+    return row->style != ABX_STYLE_BODY_IN &&
+           (strcmp(row->http, "POST") == 0 || strcmp(row->http, "PUT") == 0);
+}
+
+/* Where the rest of the parameters is. */
+static void gather(engine_request *r)
+{
+    abx_error *why = NULL;
+    const char *query = abx_exchange_query(r->x);
+    if (has_json_body(r->row)) {
+        if (*query) {
+            abx_fail(&why, ABX_ERR_USAGE, "the request has parameters in its URL");
+            abx_hint(&why, "those of %s stand in its body, a JSON object", r->row->method);
+            refuse(r, why);
+            return;
+        }
+        abx_exchange_collect(r->x, ENGINE_BODY_MAX, on_body, r);
+        return;
+    }
+    if (engine_query_read(r->row, query, r->params, r->root, &why) < 0) {
+        refuse(r, why);
+        return;
+    }
+    if (r->row->style == ABX_STYLE_BODY_IN)
+        abx_exchange_pause(r->x); /* whoever handles it reads the body */
+    complete(r);
+}
+
+void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyjson_mut_doc *params,
+                          void (*handler)(engine_request *r))
+{
+    engine_request *r = ABX_NEW(engine_request);
+    *r = (engine_request){.engine = e,
+                          .x = x,
+                          .row = row,
+                          .params = params,
+                          .root = yyjson_mut_doc_get_root(params),
+                          .since_ms = abx_now_mono_ms(),
+                          .ready = handler};
+    abx_error *why = NULL;
+    e->requests++;
+    abx_exchange_handle(x, &waiting, r);
+    r->session = engine_connect(e, x, &why);
+    if (r->session)
+        gather(r);
+    else
+        refuse(r, why);
+}
+
+/* --- the call ------------------------------------------------------------------------------------------------------------------ */
+abx_call *engine_request_start(engine_request *r, const abx_call_handlers *handlers, void *data)
+{
+    ABX_AUTO_MUT params = ABX_TAKE(r->params);
+    r->root = NULL;
+    abx_call *call =
+        abx_call_new(r->engine->loop, r->row->id, abx_json_freeze(params), handlers, data);
+    abx_error *why = NULL;
+    if (abx_host_start_at(r->session->host, r->session->provider, call, &why) == 0)
+        return call;
+    abx_call_discard(call);
+    refuse(r, why);
+    return NULL;
+}

@@ -88,7 +88,6 @@ static void put_labels(const abx_e2b_service *s, yyjson_val *params, yyjson_mut_
             abx_mut_val(d, labels, yyjson_get_str(key), value);
     }
     abx_mut_str(d, labels, ABX__SVC_NAME_LABEL, abx_json_str(params, "name", NULL));
-    abx_mut_str(d, labels, ABX__SVC_KEY_LABEL, abx_json_str(params, "id", NULL));
     if (yyjson_mut_obj_size(labels) > 0)
         abx_mut_put(d, body, "metadata", labels);
 }
@@ -143,7 +142,7 @@ static void put_missing(const abx__svc_job *job, yyjson_mut_doc *d, yyjson_mut_v
             const char *name = yyjson_get_str(key);
             if (strcmp(name, ABX__SVC_NAME_LABEL) == 0)
                 abx_mut_val(d, root, "name", value);
-            else if (strcmp(name, ABX__SVC_KEY_LABEL) != 0)
+            else
                 abx_mut_val(d, labels, name, value);
         }
     }

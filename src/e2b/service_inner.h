@@ -133,9 +133,8 @@ int abx__svc_check_sandbox(const char *route, yyjson_val *v, abx_error **err);
 bool abx__svc_is_paused(yyjson_val *sandbox);
 /* Put what the service tells into an object of ours. */
 void abx__svc_put_sandbox(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *v);
-/* Labels as the service keeps them: the user's, and the two that we need. */
+/* The label of a sandbox that is its name: such a service has none. */
 #define ABX__SVC_NAME_LABEL "abx-name"
-#define ABX__SVC_KEY_LABEL  "abx-key"
 
 /* --- operations -------------------------------------------------------------------------------------------- */
 int abx__svc_create(abx_e2b_service *s, abx_call *call, abx_error **err);

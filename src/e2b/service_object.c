@@ -47,8 +47,7 @@ static void put_labels(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *meta
     yyjson_obj_foreach(metadata, i, n, key, value)
     {
         const char *name = yyjson_get_str(key);
-        if (yyjson_is_str(value) && strcmp(name, ABX__SVC_NAME_LABEL) != 0 &&
-            strcmp(name, ABX__SVC_KEY_LABEL) != 0)
+        if (yyjson_is_str(value) && strcmp(name, ABX__SVC_NAME_LABEL) != 0)
             abx_mut_val(d, labels, name, value);
     }
 }

@@ -41,7 +41,16 @@ typedef struct abx_provider {
     bool flow; /* a slow reader of one call holds up no other one */
 } abx_provider;
 
+/* A new sandbox of a provider that may give ids itself bears the ledger's key as this label, which the host puts there and hides again
+ * (host/unborn.h): what a create made whose maker died before it heard the id is found by it. */
 #define ABX_KEY_LABEL "abx-key"
+
+/* Who gives a new sandbox its id. */
+typedef enum abx_id_giver {
+    ABX_GIVER_HOST,    /* the one that the host proposes is taken */
+    ABX_GIVER_SERVICE, /* another one */
+    ABX_GIVER_EITHER   /* not known */
+} abx_id_giver;
 
 typedef struct abx_adapter {
     const char *kind; /* "builtin", "rest", "exec", "node" */
@@ -49,9 +58,7 @@ typedef struct abx_adapter {
     const char *const *builtin_ids;
     const char *title;    /* builtin: its name for people */
     unsigned common_keys; /* builtin: which common keys it is given, 1u << ABX_CORE_… each */
-    /* A new sandbox bears the ledger's key as the label ABX_KEY_LABEL, and a list with that label as its filter holds such ones only: those
-     * whose maker died before it heard their id are found by it. */
-    bool labels;
+    abx_id_giver id_giver;
     bool ties; /* a sandbox that is made with `tied` ends with this process by itself */
     /* builtin: what it can do as far as that is known before it is opened; owned by the caller. NULL: it must be opened. */
     yyjson_doc *(*declared)(void);

@@ -10,7 +10,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "host/host_private.h"
+#include "host/unborn.h"
 #include "ops/call_host.h"
 
 typedef struct creation {
@@ -99,6 +99,8 @@ static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, vo
         if (rc == 0 && id && !(k->tied && strcmp(id, k->key) == 0))
             rc = abx_ledger_complete(ledger, k->key, id, NULL, &why);
         abx_mut_str(*result, root, "provider", k->provider);
+        if (abx__host_id_giver(k->host, k->provider) != ABX_GIVER_HOST)
+            abx__unborn_hide(root);
     }
     if (rc < 0)
         abx_logf(k->host->log, ABX_LOG_WARN, "ledger: %s", abx_error_text(why));
@@ -137,6 +139,9 @@ static void propose_id(creation *k)
     yyjson_mut_doc_set_root(d, root);
     yyjson_mut_obj_remove_key(root, "reuse"); /* answered here, no adapter knows it */
     abx_mut_str(d, root, "id", k->key);
+    if (abx_call_op(k->call)->id == ABX_OP_SANDBOX_CREATE && /* a fork has what its source has */
+        abx__host_id_giver(k->host, k->provider) != ABX_GIVER_HOST)
+        abx__unborn_mark(d, root, k->key);
     abx_call_set_params(k->call, abx_json_freeze(d));
 }
 
@@ -245,6 +250,31 @@ static void on_unborn_ended(void *data, yyjson_val *result, const abx_error *err
         free_creation(k);
 }
 
+/* It may have come to life under the proposed id all the same, known to nobody. */
+static void end_unborn(creation *k)
+{
+    yyjson_mut_val *root;
+    yyjson_mut_doc *params = abx_mut_new(&root);
+    abx_mut_str(params, root, "sandboxId", k->holder);
+    abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_KILL, params, on_unborn_ended, k);
+}
+
+/* The entry is all that leads to one that could not be ended: it is not given up. */
+static void on_labelled_ended(void *data, char *const *ids, const abx_error *err)
+{
+    creation *k = data;
+    if (k->call && (!err || err->id == ABX_ERR_FEATURE_MISSING)) {
+        if (*ids)
+            take_its_place(k);
+        else
+            end_unborn(k);
+        return;
+    }
+    if (k->call)
+        abx_call_fail(k->call, abx_error_copy(err));
+    free_creation(k);
+}
+
 static void on_holder(void *data, yyjson_val *info, const abx_error *err)
 {
     creation *k = data;
@@ -253,11 +283,10 @@ static void on_holder(void *data, yyjson_val *info, const abx_error *err)
         return;
     }
     if (err && err->id == ABX_ERR_SANDBOX_NOT_FOUND && k->unfinished) {
-        /* it may have come to life all the same, known to nobody */
-        yyjson_mut_val *root;
-        yyjson_mut_doc *params = abx_mut_new(&root);
-        abx_mut_str(params, root, "sandboxId", k->holder);
-        abx__host_ask(k->host, k->holder_provider, ABX_OP_SANDBOX_KILL, params, on_unborn_ended, k);
+        if (abx__host_id_giver(k->host, k->holder_provider) == ABX_GIVER_HOST)
+            end_unborn(k);
+        else
+            abx__unborn_end(k->host, k->holder_provider, k->holder, false, on_labelled_ended, k);
         return;
     }
     if (err && err->id == ABX_ERR_SANDBOX_NOT_FOUND) {

@@ -4,19 +4,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "host/emulate.h"
-#include "host/host_private.h"
+#include "host/unborn.h"
 #include "ops/call_host.h"
 
 /* An atomic write takes some milliseconds. */
 #define WRITER_IS_DEAD_S 60
+/* Longer than a create takes: by then what a service was asked for is there, or never will be. */
+#define STILL_COMING_MS  (15 * 60 * 1000)
 
 typedef struct suspect {
     char *key;
     char *id;      /* or NULL: its maker did not hear it */
     bool complete; /* its maker told the id: only ask whether it lives */
+    bool young;    /* it was asked for a short while ago */
 } suspect;
 
 typedef struct sweep {
@@ -24,24 +28,13 @@ typedef struct sweep {
     abx_call *call; /* NULL once it is gone */
     char *provider;
     bool dry;
-    bool labels; /* see abx_adapter */
+    abx_id_giver giver;
     bool upkeep; /* the backend has something to clear, too */
-    char **ids;  /* of the present suspect, found by its label; NULL at the end, or NULL */
-    size_t id_next;
-    bool left; /* one of them could not be ended: the entry stays */
     suspect *suspects;
     size_t count, next;
     yyjson_mut_doc *found; /* {"removed":[…]} of ours */
     yyjson_mut_val *removed;
 } sweep;
-
-static void free_ids(sweep *s)
-{
-    for (char **id = s->ids; id && *id; id++)
-        free(*id);
-    free(ABX_TAKE(s->ids));
-    s->id_next = 0;
-}
 
 static void free_sweep(sweep *s)
 {
@@ -50,7 +43,6 @@ static void free_sweep(sweep *s)
         free(s->suspects[i].id);
     }
     free(s->suspects);
-    free_ids(s);
     free(s->provider);
     yyjson_mut_doc_free(s->found);
     free(s);
@@ -131,80 +123,36 @@ static void on_answer(void *data, yyjson_val *result, const abx_error *err)
 }
 
 /* --- sandboxes that have no id of ours: found by their label -------------------------------------------------- */
-static void next_labelled(sweep *s);
+static void ask(sweep *s);
 
-static void on_labelled_killed(void *data, yyjson_val *result, const abx_error *err)
-{
-    (void)result;
-    sweep *s = data;
-    if (!s->call) {
-        free_sweep(s);
-        return;
-    }
-    const char *id = s->ids[s->id_next++];
-    if (!err) {
-        note(s, id, "sandbox that its maker never saw");
-    } else if (err->id != ABX_ERR_SANDBOX_NOT_FOUND) {
-        abx_logf(s->host->log, ABX_LOG_WARN, "cannot end sandbox '%s': %s", id, err->message);
-        s->left = true;
-    }
-    next_labelled(s);
-}
-
-/* End the next one, or go on with the next suspect. */
-static void next_labelled(sweep *s)
-{
-    for (; s->dry && s->ids[s->id_next]; s->id_next++)
-        note(s, s->ids[s->id_next], "sandbox that its maker never saw");
-    const char *id = s->ids[s->id_next];
-    if (id) {
-        yyjson_mut_val *root;
-        yyjson_mut_doc *params = abx_mut_new(&root);
-        abx_mut_str(params, root, "sandboxId", id);
-        abx__host_ask(s->host, s->provider, ABX_OP_SANDBOX_KILL, params, on_labelled_killed, s);
-        return;
-    }
-    if (!s->dry && !s->left)
-        forget(s, s->suspects[s->next].key);
-    s->left = false;
-    free_ids(s);
-    s->next++;
-    step(s);
-}
-
-static void on_labelled(void *data, yyjson_val *result, const abx_error *err)
+static void on_labelled(void *data, char *const *ids, const abx_error *err)
 {
     sweep *s = data;
     if (!s->call) {
         free_sweep(s);
         return;
     }
-    if (err) { /* the entry stays: it is all that is known */
-        abx_logf(s->host->log, ABX_LOG_WARN, "cannot look for '%s': %s", s->suspects[s->next].key,
-                 err->message);
+    const suspect *one = &s->suspects[s->next];
+    for (char *const *id = ids; *id; id++)
+        note(s, *id, "sandbox that its maker never saw");
+    bool unlisted = err && err->id == ABX_ERR_FEATURE_MISSING;
+    if (!err && !*ids &&
+        one->young) { /* it may come to life yet: the entry leads to it the next time */
         s->next++;
         step(s);
         return;
     }
-    yyjson_val *list = abx_json_get(result, "sandboxes"), *box;
-    size_t i, n, count = 0;
-    s->ids = abx_alloc_array(yyjson_arr_size(list) + 1, sizeof *s->ids);
-    yyjson_arr_foreach(list, i, n, box)
-    {
-        const char *id = abx_json_str(box, "id", NULL);
-        if (id)
-            s->ids[count++] = abx_strdup(id);
+    if (s->giver == ABX_GIVER_EITHER && !*ids && (!err || unlisted)) {
+        ask(s);
+        return;
     }
-    next_labelled(s);
-}
-
-static void look_for_label(sweep *s, const char *key)
-{
-    yyjson_mut_val *root;
-    yyjson_mut_doc *params = abx_mut_new(&root);
-    yyjson_mut_val *labels = abx_mut_obj(params, root, "metadata");
-    abx_mut_str(params, labels, ABX_KEY_LABEL, key);
-    abx__host_ask(s->host, s->provider, ABX_OP_SANDBOX_LIST, params, on_labelled, s);
+    if (err) /* the entry stays: it is all that is known */
+        abx_logf(s->host->log, ABX_LOG_WARN, "cannot look for what '%s' may be: %s", one->key,
+                 err->message);
+    if (!err && !s->dry)
+        forget(s, one->key);
+    s->next++;
+    step(s);
 }
 
 /* --- one after the other ---------------------------------------------------------------------------------------- */
@@ -228,10 +176,16 @@ static void step(sweep *s)
         return;
     }
     const suspect *one = &s->suspects[s->next];
-    if (s->labels && !one->complete) {
-        look_for_label(s, one->key);
-        return;
-    }
+    if (s->giver != ABX_GIVER_HOST && !one->complete)
+        abx__unborn_end(s->host, s->provider, one->key, s->dry, on_labelled, s);
+    else
+        ask(s);
+}
+
+/* By its id, or the one that was proposed for it: does it live? What its maker never saw is ended. */
+static void ask(sweep *s)
+{
+    const suspect *one = &s->suspects[s->next];
     yyjson_mut_val *root;
     yyjson_mut_doc *params = abx_mut_new(&root);
     abx_mut_str(params, root, "sandboxId", one->id ? one->id : one->key);
@@ -247,14 +201,17 @@ static int find_suspects(sweep *s, abx_error **err)
     abx_ledger_entry *entries = NULL;
     char **bad = NULL;
     size_t count = 0, bad_count = 0;
+    int64_t now = abx_now_wall_ms();
     if (abx__host_ledger(s->host, &ledger, err) < 0 ||
         abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, err) < 0)
         return -1;
     s->suspects = abx_alloc_array(count + 1, sizeof(*s->suspects));
     for (size_t i = 0; i < count; i++) {
         abx_ledger_entry *e = &entries[i];
+        int64_t age = now - e->created_wall_ms;
         if (strcmp(e->provider, s->provider) == 0 && (e->complete || !abx__host_creator_lives(e)))
-            s->suspects[s->count++] = (suspect){abx_strdup(e->key), abx_strdup(e->id), e->complete};
+            s->suspects[s->count++] = (suspect){abx_strdup(e->key), abx_strdup(e->id), e->complete,
+                                                age >= 0 && age < STILL_COMING_MS};
     }
     abx_ledger_entries_free(entries, count);
     for (size_t i = 0; i < bad_count; i++) {
@@ -281,15 +238,15 @@ int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_er
     abx_provider *provider;
     if (abx__host_provider(host, provider_id, &provider, err) < 0)
         return -1;
-    bool labels = provider->adapter->labels;
+    abx_id_giver giver = abx__host_id_giver(host, provider_id);
     bool upkeep = abx__features_have(provider->features, abx_call_op(call));
-    if (!labels && abx__host_gate(provider, provider_id, call, err) < 0)
+    if (giver == ABX_GIVER_HOST && abx__host_gate(provider, provider_id, call, err) < 0)
         return -1;
     sweep *s = ABX_NEW(sweep);
     s->host = host;
     s->call = call;
     s->provider = abx_strdup(provider_id);
-    s->labels = labels;
+    s->giver = giver;
     s->upkeep = upkeep;
     s->dry = abx_json_bool(abx_call_params(call), "dryRun", false);
     yyjson_mut_val *root;

@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "host/credentials.h"
 #include "host/emulate.h"
-#include "host/host_private.h"
 #include "host/providers.h"
 #include "host/store.h"
+#include "host/unborn.h"
 
 static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest *m, abx_error **err)
 {
@@ -18,7 +18,7 @@ static const abx_adapter *kind_adapter(const abx_host *host, const abx_manifest 
     abx_fail(err, ABX_ERR_PROVIDER_KIND,
              "provider '%s' is of kind '%s', which this version of abx cannot run", m->id,
              abx_kind_name(m->kind));
-    abx_hint(err, "it runs the kinds builtin, exec and rest");
+    abx_hint(err, "it runs the kinds builtin, rest, exec and node");
     return NULL;
 }
 
@@ -202,6 +202,14 @@ int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_e
     host->providers = p;
     *out = p->provider;
     return 0;
+}
+
+abx_id_giver abx__host_id_giver(const abx_host *host, const char *provider_id)
+{
+    const abx_open_provider *p = find_open(host, provider_id);
+    if (!p || (p->plugin && p->plugin->manifest->no_labels))
+        return ABX_GIVER_HOST;
+    return p->provider->adapter->id_giver;
 }
 
 char *abx_host_blank(abx_host *host, const char *provider, const char *text)

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "host/emulate.h"
-#include "host/host_private.h"
+#include "host/unborn.h"
 #include "ops/call_host.h"
 
 typedef struct watch {
@@ -75,13 +75,6 @@ static bool is_listed(yyjson_mut_val *list, const char *id)
     return false;
 }
 
-static bool finds_by_label(const watch *w)
-{
-    abx_provider *provider;
-    return abx__host_provider(w->host, w->provider, &provider, NULL) == 0 &&
-           provider->adapter->labels;
-}
-
 /* After a whole list: entries of this provider that are not in it are gone; unfinished ones that are in it were made
  * by a creator that died before it could say so. */
 static void compare_ledger(watch *w, yyjson_mut_val *list)
@@ -90,6 +83,7 @@ static void compare_ledger(watch *w, yyjson_mut_val *list)
     abx_ledger_entry *entries = NULL;
     char **bad = NULL;
     size_t count = 0, bad_count = 0;
+    abx_id_giver giver = abx__host_id_giver(w->host, w->provider);
     if (abx__host_ledger(w->host, &ledger, NULL) < 0 ||
         abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, NULL) < 0)
         return;
@@ -97,8 +91,8 @@ static void compare_ledger(watch *w, yyjson_mut_val *list)
         abx_ledger_entry *e = &entries[i];
         if (strcmp(e->provider, w->provider) != 0 || !was_known(w, e))
             continue;
-        if (!e->complete && finds_by_label(w)) /* its id is another: gc finds it */
-            continue;
+        if (!e->complete && (giver == ABX_GIVER_SERVICE || abx__unborn_listed(list, e->key)))
+            continue; /* its id is another: gc finds it */
         bool listed = is_listed(list, e->id ? e->id : e->key);
         if (!listed && (e->complete || !abx__host_creator_lives(e)))
             forget(w, e->key);
@@ -120,6 +114,9 @@ static void see_list(watch *w, abx_call *c, yyjson_mut_doc *result)
         abx_mut_str(result, box, "provider", w->provider);
     if (!abx_json_get(abx_call_params(c), "metadata"))
         compare_ledger(w, list);
+    if (abx__host_id_giver(w->host, w->provider) == ABX_GIVER_HOST)
+        return;
+    yyjson_mut_arr_foreach(list, i, n, box) abx__unborn_hide(box);
 }
 
 /* Its creator will go and it stays: an entry that was never finished would look like a leftover. */
@@ -142,6 +139,8 @@ static void tell_provider(const watch *w, yyjson_mut_doc *result)
 {
     yyjson_mut_val *box = yyjson_mut_doc_get_root(result);
     abx_provider *provider;
+    if (abx__host_id_giver(w->host, w->provider) != ABX_GIVER_HOST)
+        abx__unborn_hide(box);
     abx_mut_str(result, box, "provider", w->provider);
     if (abx__host_provider(w->host, w->provider, &provider, NULL) < 0)
         return;

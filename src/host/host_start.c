@@ -174,7 +174,9 @@ void abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson
     abx_call *call = abx_call_new(host->loop, op, abx_json_freeze(params), &handlers, q);
     yyjson_mut_doc_free(params);
     abx_error *why = NULL;
-    if (abx__host_dispatch(host, provider_id, call, &why) < 0) {
+    if (host->closing) /* its providers are on their way out */
+        abx_fail(&why, ABX_ERR_CANCELLED, "cancelled");
+    if (why || abx__host_dispatch(host, provider_id, call, &why) < 0) {
         abx_call_accept(call, &refused, NULL);
         abx_call_fail(call, why);
     }

@@ -79,7 +79,7 @@ static void take_version(abx_mf_reader *r, const abx_toml_node *node, const char
 typedef struct runtime {
     abx_manifest *m;
     bool has_kind;
-    const abx_toml_node *kind, *protocol, *entry, *command, *env;
+    const abx_toml_node *kind, *protocol, *entry, *labels, *command, *env;
 } runtime;
 
 static void kind_problem(abx_mf_reader *r, const abx_toml_node *node, const char *key)
@@ -141,6 +141,15 @@ static void take_entry(abx_mf_reader *r, const abx_toml_node *node, const char *
         abx__mf_wrong(r, node, key, NULL, "the path of a file in the plugin's folder", NULL);
     else
         run->m->entry = ABX_TAKE(path);
+}
+
+static void take_labels(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)
+{
+    runtime *run = to;
+    (void)r;
+    (void)key;
+    run->labels = node;
+    run->m->no_labels = node->whole == 0;
 }
 
 static void take_command(abx_mf_reader *r, const abx_toml_node *node, const char *key, void *to)
@@ -231,6 +240,8 @@ static void check_kind(abx_mf_reader *r, const abx_toml_node *table, const runti
                         "a list of texts: the program and its arguments");
     if (m->kind != ABX_KIND_NODE)
         only_for(r, run->entry, "runtime.entry", "node");
+    if (m->kind == ABX_KIND_REST)
+        only_for(r, run->labels, "runtime.labels", "exec\" or \"node");
     if (m->kind != ABX_KIND_EXEC) {
         only_for(r, run->command, "runtime.command", "exec");
         only_for(r, run->env, "runtime.env", "exec");

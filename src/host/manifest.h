@@ -65,6 +65,7 @@ typedef struct abx_manifest {
     char **
         env; /* EXEC: names of variables that the child may see beside the usual ones; NULL at the end, or NULL */
     size_t env_count;
+    bool no_labels;                   /* EXEC, NODE: its sandboxes bear none */
     bool features[ABX_FEATURE_COUNT]; /* SANDBOX always */
     bool ops[ABX_OP_COUNT];           /* operations that were named by their own name */
     bool inherit[ABX_CORE_COUNT];     /* common keys that it would like */

@@ -9,8 +9,8 @@
     "{\"templateID\":\"t1\",\"alias\":\"base\",\"sandboxID\":\"i1\",\"clientID\":\"6532622b\","    \
     "\"startedAt\":\"2026-11-29T22:22:40.732452Z\",\"endAt\":\"2026-11-29T22:27:40Z\","            \
     "\"cpuCount\":2,\"memoryMB\":512,\"diskSizeMB\":1024,\"state\":\"running\","                   \
-    "\"envdVersion\":\"0.6.13\",\"metadata\":{\"a\":\"b\",\"abx-name\":\"box\",\"abx-key\":"       \
-    "\"k1\"},\"volumeMounts\":[]}"
+    "\"envdVersion\":\"0.6.13\",\"metadata\":{\"a\":\"b\",\"abx-name\":\"box\"},"                  \
+    "\"volumeMounts\":[]}"
 #define SB "{\"sandboxId\":\"i1\"}"
 
 static const abx_e2b_dialect old = {.name = "old", .v1_first = true};
@@ -43,7 +43,7 @@ static void create_with_all_that_there_is(void **state)
         s.requests[0].body,
         "{\"templateID\":\"py\",\"timeout\":61,\"autoPause\":true,\"network\":{\"allowOut\":[\"1.1."
         "1.1\",\"*.example.com\"],\"denyOut\":[\"0.0.0.0/0\"]},\"metadata\":{\"a\":\"b\",\"abx-"
-        "name\":\"box\",\"abx-key\":\"key1\"},\"envVars\":{\"E\":\"f\"}}");
+        "name\":\"box\"},\"envVars\":{\"E\":\"f\"}}");
     svc_close(&s);
 }
 

@@ -9,10 +9,12 @@ const FAR = 30 * 24 * 60 * MINUTE; // expiry of a sandbox that is paused: its li
 const ENDED = new Set(["Terminated", "Failed", "Stopping"]);
 const LABEL = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 const OURS = "abx-"; // what this provider keeps among a sandbox's labels
+const KEY = "abx-key"; // a label of the host's, by which it finds what a killed create made: it goes as it is
 const MIB = 1 << 20;
 const OWN_PORTS = new Set([44772, 44771, 18080]); // of execd, of the kernels, of the egress sidecar
 
 const path = (id) => `/sandboxes/${encodeURIComponent(id)}`;
+const isUsers = (name) => name === KEY || !name.startsWith(OURS);
 const hex = (text) => [...new TextEncoder().encode(text)].map((b) => b.toString(16).padStart(2, "0")).join("");
 const unhex = (text) => new TextDecoder().decode(new Uint8Array((text.match(/../g) ?? []).map((pair) => parseInt(pair, 16))));
 
@@ -20,7 +22,7 @@ const unhex = (text) => new TextDecoder().decode(new Uint8Array((text.match(/../
 export function packLabels(labels = {}) {
   const packed = {}, rest = {};
   for (const [name, value] of Object.entries(labels)) {
-    const plain = LABEL.test(value) && LABEL.test(name) && name && !name.startsWith(OURS);
+    const plain = LABEL.test(value) && LABEL.test(name) && name && isUsers(name);
     (plain ? packed : rest)[name] = value;
   }
   const text = Object.keys(rest).length ? hex(JSON.stringify(rest)) : "";
@@ -32,7 +34,7 @@ export function unpackLabels(packed = {}) {
   const labels = {};
   let text = "";
   for (let i = 0; packed[`${OURS}labels-${i}`] !== undefined; i++) text += packed[`${OURS}labels-${i}`];
-  for (const [name, value] of Object.entries(packed)) if (!name.startsWith(OURS)) labels[name] = value;
+  for (const [name, value] of Object.entries(packed)) if (isUsers(name)) labels[name] = value;
   try {
     return { ...labels, ...(text ? JSON.parse(unhex(text)) : {}) };
   } catch {
@@ -180,7 +182,7 @@ export class Sandboxes {
 
   async list(labels) {
     const found = new Map();
-    const plain = Object.entries(packLabels(labels)).filter(([name, value]) => value && !name.startsWith(OURS));
+    const plain = Object.entries(packLabels(labels)).filter(([name, value]) => value && isUsers(name));
     const filter = plain.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
     const query = filter ? `&metadata=${encodeURIComponent(filter)}` : "";
     for (let page = 1, more = true; more; page++) {

@@ -46,6 +46,7 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
 
 const abx_adapter abx_adapter_exec = {
     .kind = "exec",
+    .id_giver = ABX_GIVER_EITHER,
     .open = open_provider,
     .prepare = abx_program_prepare,
     .start = abx_program_start,

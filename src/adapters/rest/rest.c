@@ -51,7 +51,7 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
 
 const abx_adapter abx_adapter_rest = {
     .kind = "rest",
-    .labels = true,
+    .id_giver = ABX_GIVER_SERVICE,
     .open = open_provider,
     .start = abx_over_service_start,
     .close = abx_over_service_close,

@@ -1,0 +1,451 @@
+# Made from _async/commands.py by scripts/gen_python.py; change that file.
+"""Commands in a sandbox."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Iterator, Callable, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, overload
+
+from .._capture import CAPTURE_LIMIT, Capture, Decoder
+from .._infra import Infra
+from .._items import Chunk, Event, Json
+from ..types import CommandResult, Output, ProcessInfo, command_result, objects
+from .transport import Stream, Content, begin, unary, upload
+
+Cmd = Union[str, Sequence[str]]
+Callback = Callable[[str], Any]
+Self = TypeVar("Self", bound="Command")
+
+
+def milliseconds(seconds: float) -> int:
+    """Seconds as the wire has them; 0 and infinity: no limit."""
+    if seconds < 0:
+        raise ValueError("a time is no negative number")
+    if seconds == float("inf"):
+        return 0
+    return max(1, round(seconds * 1000)) if seconds else 0
+
+
+def bytes_object(data: Union[str, bytes]) -> Json:
+    """Bytes in JSON."""
+    if isinstance(data, str):
+        return {"text": data}
+    try:
+        return {"text": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def process_params(
+    sandbox: str,
+    cmd: Optional[Cmd],
+    cwd: Optional[str],
+    env: Optional[Mapping[str, str]],
+    user: Optional[str],
+    timeout: Optional[float],
+) -> Dict[str, Any]:
+    """What every start of a process has."""
+    params: Dict[str, Any] = {"sandboxId": sandbox}
+    if isinstance(cmd, str):
+        params["cmd"] = cmd
+        params["shell"] = True
+    elif cmd is not None:
+        params["cmd"] = [str(word) for word in cmd]
+    if cwd is not None:
+        params["cwd"] = cwd
+    if env:
+        params["env"] = dict(env)
+    if user is not None:
+        params["user"] = user
+    if timeout is not None:
+        params["timeoutMs"] = milliseconds(timeout)
+    return params
+
+
+def tell(callback: Optional[Callable[[Any], Any]], value: Any) -> None:
+    """Call a callback, if there is one."""
+    if callback is not None:
+        answer = callback(value)
+        del answer
+
+
+class Command(Stream):
+    """A handle of a command that runs.
+
+    Iterate over it to get each piece of its output as it comes (`Output`), or `wait()` for its end. Nothing of its output is
+    kept unless `wait()` is called; a reader that is slow slows the command down. Used as a context manager, or closed, it ends
+    the command if it still runs, unless that was started in the background or `detach()` was called.
+    """
+
+    _what = "a command"
+
+    def __init__(self, infra: Infra, sandbox: str, call: Any, lives_on: bool, known: Optional[Json] = None) -> None:
+        super().__init__(call)
+        self._infra = infra
+        self._sandbox = sandbox
+        self._lives_on = lives_on
+        self._id: Optional[str] = None
+        self._pid: Optional[int] = None
+        self._decoders = {"stdout": Decoder(), "stderr": Decoder()}
+        self._offsets = {"stdout": 0, "stderr": 0}
+        self._ahead: List[Union[Event, Chunk]] = []
+        self._result: Optional[CommandResult] = None
+        self.lost: Dict[str, int] = {"stdout": 0, "stderr": 0}
+        if known is not None:
+            self._note(known)
+
+    def _note(self, value: Json) -> None:
+        if value.get("id") is not None:
+            self._id = str(value["id"])
+        pid = value.get("pid")
+        self._pid = pid if isinstance(pid, int) else self._pid
+
+    def _until_started(self) -> None:
+        while self._id is None and self._call is not None:
+            item = self._next()
+            if item is None:
+                break
+            if isinstance(item, Event) and item.type == "started":
+                self._note(item.value)
+            else:
+                self._ahead.append(item)
+
+    @property
+    def id(self) -> str:
+        """What the sandbox knows it by."""
+        if self._id is None:
+            raise RuntimeError("the command has not started")
+        return self._id
+
+    @property
+    def pid(self) -> Optional[int]:
+        """Its number inside, where there is one."""
+        return self._pid
+
+    @property
+    def offsets(self) -> Dict[str, int]:
+        """So many bytes of each stream were delivered: where `commands.connect(id, from_offset=...)` goes on."""
+        return dict(self._offsets)
+
+    def _reattach(self) -> None:
+        """Follow a process whose output is kept in the sandbox."""
+        self._call = begin(
+            self._infra, "process.attach", {"sandboxId": self._sandbox, "processId": self.id, "fromOffset": dict(self._offsets)}
+        )
+
+    def _output(self) -> Optional[Output]:
+        """The next piece of output; None at the end."""
+        if self._call is None and self._end is None and self._lives_on and self._result is None:
+            self._reattach()
+        while True:
+            item = self._ahead.pop(0) if self._ahead else self._next()
+            if item is None:
+                return None
+            if isinstance(item, Chunk):
+                if item.channel not in self._offsets:
+                    continue
+                self._offsets[item.channel] += len(item.data)
+                return Output(item.channel, item.data, self._decoders[item.channel].text(item.data))
+            if item.type == "started":
+                self._note(item.value)
+            elif item.type == "gap":
+                stream, size = str(item.value.get("stream")), item.value.get("bytes")
+                if stream in self.lost and isinstance(size, int):
+                    self.lost[stream] += size
+                    self._offsets[stream] += size
+
+    def __iter__(self) -> Iterator[Output]:
+        return self
+
+    def __next__(self) -> Output:
+        piece = self._output()
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def wait(
+        self,
+        *,
+        check: bool = False,
+        on_stdout: Optional[Callback] = None,
+        on_stderr: Optional[Callback] = None,
+        on_output: Optional[Callable[[Output], Any]] = None,
+        capture: bool = True,
+        capture_limit: int = CAPTURE_LIMIT,
+    ) -> CommandResult:
+        """Wait for its end.
+
+        Args:
+            check: raise `CommandFailedError` when it is not `ok`.
+            on_stdout, on_stderr: called with each piece of text as it comes.
+            on_output: called with each `Output`, which has the bytes.
+            capture: keep the output for the result.
+            capture_limit: bytes of each stream that are kept: the first and the last part.
+
+        Returns:
+            How it ended, with the output that came since it was last read.
+        """
+        if self._result is not None:
+            return self._result.check() if check else self._result
+        kept = {"stdout": Capture(capture_limit), "stderr": Capture(capture_limit)}
+        callbacks = {"stdout": on_stdout, "stderr": on_stderr}
+        while True:
+            piece = self._output()
+            if piece is None:
+                break
+            if capture:
+                kept[piece.stream].add(piece.data)
+            tell(on_output, piece)
+            if piece.text:
+                tell(callbacks[piece.stream], piece.text)
+        for stream, decoder in self._decoders.items():
+            rest = decoder.end()
+            if rest:
+                tell(callbacks[stream], rest)
+        if self._end is None:
+            raise RuntimeError("the command was closed before its end")
+        self._result = command_result(
+            self._end,
+            (kept["stdout"].value(), kept["stdout"].gap + self.lost["stdout"]),
+            (kept["stderr"].value(), kept["stderr"].gap + self.lost["stderr"]),
+        )
+        return self._result.check() if check else self._result
+
+    def send_stdin(self, data: Content, *, close: bool = False) -> None:
+        """Write to its standard input (text, bytes, an open file, or an iterable of bytes); it must have been started with
+        `stdin=True`. Waits until all of it is taken. `close`: and close it."""
+        params: Dict[str, Any] = {"sandboxId": self._sandbox, "processId": self.id}
+        if close:
+            params["close"] = True
+        upload(self._infra, "process.stdin", params, data)
+
+    def close_stdin(self) -> None:
+        """Close its standard input."""
+        unary(self._infra, "process.close_stdin", {"sandboxId": self._sandbox, "processId": self.id})
+
+    def signal(self, name: Union[str, int]) -> None:
+        """Send a signal to it and its group: `TERM`, `SIGTERM` or 15. `KILL` ends all that it started."""
+        unary(
+            self._infra,
+            "process.signal",
+            {"sandboxId": self._sandbox, "processId": self.id, "signal": str(name)},
+        )
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        self.signal("KILL")
+
+    def detach(self) -> None:
+        """Let it live on without this handle; its output is kept in the sandbox from now on."""
+        unary(self._infra, "process.detach", {"sandboxId": self._sandbox, "processId": self.id})
+        self._lives_on = True
+        self._let_go()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_lives_on", True):
+            self._let_go()
+        else:
+            super().__del__()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._id} of {self._sandbox}>"
+
+
+class Commands:
+    """Commands of a sandbox: `sandbox.commands`."""
+
+    def __init__(self, infra: Infra, sandbox: str) -> None:
+        self._infra = infra
+        self._sandbox = sandbox
+
+    @overload
+    def run(
+        self,
+        cmd: Cmd,
+        *,
+        background: Literal[False] = False,
+        check: bool = False,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        timeout: Optional[float] = None,
+        input: Optional[Union[str, bytes]] = None,
+        on_stdout: Optional[Callback] = None,
+        on_stderr: Optional[Callback] = None,
+        on_output: Optional[Callable[[Output], Any]] = None,
+        capture: bool = True,
+        capture_limit: int = CAPTURE_LIMIT,
+    ) -> CommandResult: ...
+
+    @overload
+    def run(
+        self,
+        cmd: Cmd,
+        *,
+        background: Literal[True],
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        timeout: Optional[float] = None,
+        input: Optional[Union[str, bytes]] = None,
+    ) -> Command: ...
+
+    def run(
+        self,
+        cmd: Cmd,
+        *,
+        background: bool = False,
+        check: bool = False,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        timeout: Optional[float] = None,
+        input: Optional[Union[str, bytes]] = None,
+        on_stdout: Optional[Callback] = None,
+        on_stderr: Optional[Callback] = None,
+        on_output: Optional[Callable[[Output], Any]] = None,
+        capture: bool = True,
+        capture_limit: int = CAPTURE_LIMIT,
+    ) -> Union[CommandResult, Command]:
+        """Run a command and wait for its end, like `subprocess.run`.
+
+        Args:
+            cmd: a list is an argument list; a string goes to the sandbox's shell.
+            background: do not wait: the command runs in the background, its output is kept in the sandbox (8 MiB in memory,
+                then a file of up to 256 MiB), and a handle is returned. It lives on when this program ends.
+            check: raise `CommandFailedError` on an exit code that is not 0, a signal, or its time limit.
+            cwd: its working directory.
+            env: more environment.
+            user: user inside.
+            timeout: seconds after which it is ended, with all that it started; 0: no limit. Then `timed_out` is set; it is no
+                error by itself.
+            input: its whole standard input; else that is closed.
+            on_stdout, on_stderr: called with each piece of text as it comes (with asyncio they may be coroutine functions).
+            on_output: called with each `Output`, which has the bytes.
+            capture: keep the output for the result.
+            capture_limit: bytes of each stream that are kept: the first and the last part (64 MiB by default).
+
+        Returns:
+            `CommandResult`, or the handle of a command in the background.
+
+        Raises:
+            ProcessStartError: it could not be started.
+            SandboxNotFoundError: the sandbox does not live.
+            SandboxError: anything else.
+        """
+        params = process_params(self._sandbox, cmd, cwd, env, user, timeout)
+        if input is not None:
+            params["input"] = bytes_object(input)
+        if background:
+            return self._background(params)
+        command = Command(self._infra, self._sandbox, begin(self._infra, "process.start", params), False)
+        try:
+            return command.wait(
+                check=check,
+                on_stdout=on_stdout,
+                on_stderr=on_stderr,
+                on_output=on_output,
+                capture=capture,
+                capture_limit=capture_limit,
+            )
+        finally:
+            command.close()
+
+    def _background(self, params: Dict[str, Any]) -> Command:
+        result = unary(self._infra, "process.start", {**params, "background": True})
+        return Command(self._infra, self._sandbox, None, True, result)
+
+    def start(
+        self,
+        cmd: Cmd,
+        *,
+        stdin: bool = False,
+        background: bool = False,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> Command:
+        """Start a command and go on: a handle whose output can be iterated over.
+
+        Args:
+            stdin: it has a standard input that `send_stdin` writes to; else that is closed.
+            background: see `run`. Else the command ends with the handle.
+            cmd, cwd, env, user, timeout: as `run`.
+        """
+        params = process_params(self._sandbox, cmd, cwd, env, user, timeout)
+        if stdin:
+            params["stdin"] = "stream"
+        if background:
+            return self._background(params)
+        command = Command(self._infra, self._sandbox, begin(self._infra, "process.start", params), False)
+        try:
+            command._until_started()
+        except BaseException:
+            command.close()
+            raise
+        return command
+
+    def connect(
+        self, id: Union[str, int], *, from_offset: Union[None, int, Mapping[str, int]] = 0, follow: bool = True
+    ) -> Command:
+        """Follow a process that runs, or one that has ended and is still kept.
+
+        Args:
+            id: its id.
+            from_offset: bytes of each stream that were seen already (`handle.offsets`, or one number for both); 0: all that is
+                kept; None: only what is new. What is no longer kept is counted in `handle.lost`.
+            follow: else it ends with what is kept now.
+        """
+        params: Dict[str, Any] = {"sandboxId": self._sandbox, "processId": str(id)}
+        offsets = {"stdout": 0, "stderr": 0}
+        if isinstance(from_offset, int):
+            offsets = {"stdout": from_offset, "stderr": from_offset}
+        elif from_offset is not None:
+            offsets.update(from_offset)
+        if from_offset is not None:
+            params["fromOffset"] = offsets
+        if not follow:
+            params["follow"] = False
+        call = begin(self._infra, "process.attach", params)
+        command = Command(self._infra, self._sandbox, call, True, {"id": str(id)})
+        command._offsets.update(offsets)
+        return command
+
+    def list(self) -> List[ProcessInfo]:
+        """The processes that calls started; ended ones while they are kept."""
+        result = unary(self._infra, "process.list", {"sandboxId": self._sandbox})
+        return [ProcessInfo.from_object(one) for one in objects(result.get("processes"))]
+
+    def signal(self, id: Union[str, int], name: Union[str, int]) -> None:
+        """Send a signal to a process and its group: `TERM`, `SIGTERM` or 15. `KILL` ends all that it started."""
+        unary(
+            self._infra, "process.signal", {"sandboxId": self._sandbox, "processId": str(id), "signal": str(name)}
+        )
+
+    def kill(self, id: Union[str, int]) -> bool:
+        """End a process and all that it started. False when there is none of that id."""
+        from ..errors import ProcessNotFoundError
+
+        try:
+            self.signal(id, "KILL")
+        except ProcessNotFoundError:
+            return False
+        return True
+
+    def send_stdin(self, id: Union[str, int], data: Content, *, close: bool = False) -> None:
+        """Write to the standard input of a process that was started with `stdin=True`."""
+        params: Dict[str, Any] = {"sandboxId": self._sandbox, "processId": str(id)}
+        if close:
+            params["close"] = True
+        upload(self._infra, "process.stdin", params, data)
+
+    def close_stdin(self, id: Union[str, int]) -> None:
+        """Close the standard input of a process."""
+        unary(self._infra, "process.close_stdin", {"sandboxId": self._sandbox, "processId": str(id)})

@@ -1,0 +1,170 @@
+# Made from _async/pty.py by scripts/gen_python.py; change that file.
+"""Terminals in a sandbox."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Callable, Dict, Mapping, Optional, TypeVar, Union
+
+from .._infra import Infra
+from .._items import Chunk, Event, Json
+from ..errors import ProcessNotFoundError
+from ..types import PtyResult
+from .commands import Cmd, process_params, tell
+from .transport import Call, Stream, begin, unary, upload
+
+Self = TypeVar("Self", bound="Terminal")
+
+
+class Terminal(Stream):
+    """A terminal in a sandbox: iterate over it to get what it shows (bytes), `write` to type. Closing it ends what runs on it,
+    unless it was started with `detached=True` or connected to."""
+
+    _what = "a terminal"
+
+    def __init__(self, infra: Infra, sandbox: str, call: Call, lives_on: bool, id: Optional[str] = None) -> None:
+        super().__init__(call)
+        self._infra = infra
+        self._sandbox = sandbox
+        self._lives_on = lives_on
+        self._id = id
+        self._pid: Optional[int] = None
+        self._seen = 0
+
+    def _note(self, value: Json) -> None:
+        if value.get("id") is not None:
+            self._id = str(value["id"])
+        pid = value.get("pid")
+        self._pid = pid if isinstance(pid, int) else self._pid
+
+    def _until_started(self) -> None:
+        item = self._next()
+        if isinstance(item, Event) and item.type == "started":
+            self._note(item.value)
+
+    @property
+    def id(self) -> str:
+        """What the sandbox knows it by."""
+        if self._id is None:
+            raise RuntimeError("the terminal has not started")
+        return self._id
+
+    @property
+    def pid(self) -> Optional[int]:
+        """Number of its first process inside, where there is one."""
+        return self._pid
+
+    @property
+    def offset(self) -> int:
+        """So many bytes were delivered: where `pty.connect(id, from_offset=...)` goes on."""
+        return self._seen
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while True:
+            item = self._next()
+            if item is None:
+                raise StopIteration
+            if isinstance(item, Chunk):
+                self._seen += len(item.data)
+                return item.data
+            if item.type == "started":
+                self._note(item.value)
+
+    def write(self, data: Union[str, bytes]) -> None:
+        """Type something."""
+        upload(self._infra, "pty.write", {"sandboxId": self._sandbox, "ptyId": self.id}, data)
+
+    def resize(self, cols: int, rows: int) -> None:
+        """Give it another size."""
+        unary(
+            self._infra, "pty.resize", {"sandboxId": self._sandbox, "ptyId": self.id, "cols": cols, "rows": rows}
+        )
+
+    def kill(self) -> None:
+        """End it and all that runs on it."""
+        unary(self._infra, "pty.close", {"sandboxId": self._sandbox, "ptyId": self.id})
+
+    def wait(self, on_data: Optional[Callable[[bytes], Any]] = None) -> PtyResult:
+        """Wait for the end of what runs on it; `on_data` gets what it shows meanwhile, else that is dropped."""
+        for data in self:
+            tell(on_data, data)
+        if self._end is None:
+            raise RuntimeError("the terminal was closed before its end")
+        return PtyResult.from_object(self._end)
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_lives_on", True):
+            self._let_go()
+        else:
+            super().__del__()
+
+
+class Pty:
+    """Terminals of a sandbox: `sandbox.pty`."""
+
+    def __init__(self, infra: Infra, sandbox: str) -> None:
+        self._infra = infra
+        self._sandbox = sandbox
+
+    def open(
+        self,
+        cmd: Optional[Cmd] = None,
+        *,
+        cols: int = 80,
+        rows: int = 24,
+        term: Optional[str] = None,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        user: Optional[str] = None,
+        timeout: Optional[float] = None,
+        detached: bool = False,
+    ) -> Terminal:
+        """Start a process on a terminal.
+
+        Args:
+            cmd: an argument list, or a string for the shell; None: the user's shell.
+            cols, rows: its size in characters.
+            term: `TERM` inside (xterm-256color).
+            cwd, env, user: as `commands.run`.
+            timeout: seconds after which it is ended; 0: no limit.
+            detached: it lives on when the handle is closed, and `connect` comes back to it.
+        """
+        params = process_params(self._sandbox, cmd, cwd, env, user, timeout)
+        params.update(cols=cols, rows=rows)
+        if term is not None:
+            params["term"] = term
+        if detached:
+            params["onDisconnect"] = "detach"
+        terminal = Terminal(self._infra, self._sandbox, begin(self._infra, "pty.open", params), detached)
+        try:
+            terminal._until_started()
+        except BaseException:
+            terminal.close()
+            raise
+        return terminal
+
+    def connect(self, id: Union[str, int], *, from_offset: Optional[int] = None) -> Terminal:
+        """Come back to a terminal; `from_offset`: bytes of it that were seen already; None: what was missed (at most 64 KiB)."""
+        params: Dict[str, Any] = {"sandboxId": self._sandbox, "processId": str(id)}
+        if from_offset is None:
+            params["missed"] = True
+        else:
+            params["fromOffset"] = {"pty": from_offset}
+        call = begin(self._infra, "process.attach", params)
+        return Terminal(self._infra, self._sandbox, call, True, str(id))
+
+    def kill(self, id: Union[str, int]) -> bool:
+        """End a terminal and all that runs on it. False when there is none of that id."""
+        try:
+            unary(self._infra, "pty.close", {"sandboxId": self._sandbox, "ptyId": str(id)})
+        except ProcessNotFoundError:
+            return False
+        return True

@@ -1,0 +1,136 @@
+# Made from _async/transport.py by scripts/gen_python.py; change that file.
+"""A call that runs, and what is made of whole calls."""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from typing import Any, Iterable, Iterator, Dict, Optional, Union, cast
+
+from .._deadline import time_left
+from .._infra import Infra
+from .._items import Chunk, End, Event, Item, Json
+
+# What files and input are written from.
+Content = Any  # text, bytes, an open file, an iterable of bytes; with asyncio an asynchronous one, too
+BLOCK = 256 * 1024
+
+
+class Call(abc.ABC):
+    """A call that runs. One task reads it; another may write."""
+
+    @abc.abstractmethod
+    def next(self) -> Item:
+        """What comes next; after `End` there is nothing. Raises a `SandboxError` when the call failed."""
+
+    @abc.abstractmethod
+    def write(self, data: bytes) -> None:
+        """Bytes of the input; waits until they are taken. After the end of the call: dropped."""
+
+    @abc.abstractmethod
+    def write_end(self) -> None:
+        """The end of the input."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Give it up if it runs, and let go of all that it holds. At once; any number of times."""
+
+
+def finish(call: Call) -> Json:
+    """Read a call to its end, for the result only."""
+    while True:
+        item = call.next()
+        if isinstance(item, End):
+            return item.result
+
+
+def begin(infra: Infra, method: str, params: Dict[str, Any], has_input: bool = False) -> Call:
+    """Begin a call, under the time limit that is around it."""
+    return infra.start(method, params, has_input=has_input, timeout=time_left())
+
+
+def unary(infra: Infra, method: str, params: Dict[str, Any]) -> Json:
+    """A call with one answer."""
+    call = begin(infra, method, params)
+    try:
+        return finish(call)
+    finally:
+        call.close()
+
+
+def blocks(content: Content) -> Iterator[bytes]:
+    """The bytes of a content: text (as UTF-8), bytes, an open file, or an iterable of bytes."""
+    source: Any = content
+    if isinstance(source, str):
+        source = source.encode()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        view = memoryview(cast(bytes, source)).cast("B")
+        for at in range(0, len(view), BLOCK):
+            yield bytes(view[at : at + BLOCK])
+    elif hasattr(source, "read"):
+        while True:
+            piece: Any = source.read(BLOCK)
+            if not piece:
+                return
+            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+    else:
+        for piece in cast(Iterable[Any], source):
+            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+
+
+def upload(infra: Infra, method: str, params: Dict[str, Any], content: Content) -> Json:
+    """A call with bytes in."""
+    call = begin(infra, method, params, True)
+    try:
+        for piece in blocks(content):
+            call.write(piece)
+        call.write_end()
+        return finish(call)
+    finally:
+        call.close()
+
+
+class Stream:
+    """A call whose items are read as they come. Closing it gives the call up if it still runs."""
+
+    _what = "a stream"
+
+    def __init__(self, call: Call) -> None:
+        self._call: Optional[Call] = call
+        self._end: Optional[Json] = None
+
+    def _next(self) -> Optional[Union[Event, Chunk]]:
+        """The next event or chunk; None at the end."""
+        if self._call is None:
+            return None
+        try:
+            item = self._call.next()
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._let_go()
+            raise
+        if isinstance(item, End):
+            self._end = item.result
+            self._let_go()
+            return None
+        return item
+
+    def _let_go(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call.close()
+
+    @property
+    def closed(self) -> bool:
+        """Nothing more comes: it has ended, failed, or was closed."""
+        return self._call is None
+
+    def close(self) -> None:
+        """Give it up if it still runs. Any number of times."""
+        self._let_go()
+
+    def __del__(self) -> None:
+        call = getattr(self, "_call", None)
+        if call is not None:
+            warnings.warn(f"{self._what} was not closed", ResourceWarning, stacklevel=2, source=self)
+            self._let_go()

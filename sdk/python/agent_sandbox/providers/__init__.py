@@ -1,0 +1,17 @@
+"""Providers: what is installed, how each kind is reached, and providers that are written in Python."""
+
+from __future__ import annotations
+
+from .provider import BuiltinProvider, ExecProvider, Provider, RestProvider
+from .registry import get_provider, load_installed, register_provider, unregister_provider
+
+__all__ = [
+    "BuiltinProvider",
+    "ExecProvider",
+    "Provider",
+    "RestProvider",
+    "get_provider",
+    "load_installed",
+    "register_provider",
+    "unregister_provider",
+]

@@ -1,0 +1,102 @@
+"""Providers of kind `node`: run by the engine, not by Python."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+
+from .._connection import Connection
+from .._infra import Infra
+from ..errors import UsageError
+from .engine_client import EngineClient, engine_connection
+from .provider import Provider
+from .store import verify_integrity
+
+if TYPE_CHECKING:
+    from .._async.engine import AsyncEngine
+    from .._async.transport import AsyncCall
+    from .._sync.engine import Engine
+    from .._sync.transport import Call
+
+
+class EngineProvider(Provider):
+    """A provider whose code the engine runs. Its files are verified here before the engine is told of it."""
+
+    kind = "node"
+
+    def build_infra(self) -> EngineInfra:
+        if self.connection.provider is None:
+            raise UsageError("an engine's provider needs an id")
+        verify_integrity(self.connection.provider, self.connection.home)
+        return EngineInfra(self.connection)
+
+
+class EngineInfra(Infra):
+    """A provider in the engine."""
+
+    def __init__(self, connection: Connection, client: Optional[EngineClient] = None) -> None:
+        self.provider = connection.provider or ""
+        self._client = client or EngineClient(home=connection.home)
+        self._connection = engine_connection(connection)
+        self._blocking: Optional[Engine] = None
+        self._loops: weakref.WeakKeyDictionary[Any, AsyncEngine] = weakref.WeakKeyDictionary()
+        self._pid = self._client.pid
+        self._lock = threading.Lock()
+        self._features: Optional[Dict[str, str]] = None
+
+    def mark(self, sandbox: str) -> str:
+        """The URL that a sandbox of it is known by."""
+        return f"engine://{self.provider}/{sandbox}"
+
+    def features(self) -> Mapping[str, str]:
+        if self._features is None:
+            self._features = self._client.features(self._connection)
+        return self._features
+
+    def _check_process(self) -> None:
+        """After a fork the connections are the parent's."""
+        if self._pid != self._client.pid:
+            self._pid = self._client.pid
+            self._blocking = None
+            self._loops = weakref.WeakKeyDictionary()
+            self._lock = threading.Lock()
+
+    def start(
+        self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
+    ) -> Call:
+        from .._sync.engine import Engine
+
+        self._check_process()
+        found = self._client.find()
+        with self._lock:
+            engine = self._blocking
+            if engine is None or engine.token != found.token:
+                if engine is not None:
+                    engine.close()
+                engine = self._blocking = Engine(found.port, found.token, self._client.headers(found, self._connection))
+        return engine.start(method, params, timeout)
+
+    async def astart(
+        self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
+    ) -> AsyncCall:
+        import asyncio
+
+        from .._async.engine import AsyncEngine
+
+        self._check_process()
+        loop = asyncio.get_running_loop()
+        known = self._client.known()
+        found = known if known is not None else await loop.run_in_executor(None, self._client.find)
+        engine = self._loops.get(loop)
+        if engine is None or engine.token != found.token:
+            if engine is not None:
+                engine.close()
+            engine = AsyncEngine(found.port, found.token, self._client.headers(found, self._connection))
+            self._loops[loop] = engine
+        return await engine.start(method, params, timeout)
+
+    def close(self) -> None:
+        if self._blocking is not None and self._pid == self._client.pid:
+            self._blocking.close()
+            self._blocking = None

@@ -1,0 +1,132 @@
+"""Providers that are written in Python, for asyncio: their coroutines as calls, and their blocking methods in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, AsyncIterator, Deque, Dict, List, Optional
+
+from .._async.transport import AsyncCall
+from .._items import End, Item
+from ..errors import SandboxError
+from .python_provider import PythonCall, as_item, wrap
+
+AHEAD = 4  # pieces of input that wait
+
+
+class CoroutineCall(AsyncCall):
+    """A call of a coroutine function or an asynchronous generator."""
+
+    def __init__(self, function: Any, params: Dict[str, Any], takes_input: bool) -> None:
+        self._input: Deque[bytes] = deque()
+        self._input_ended = False
+        self._changed = asyncio.Event()
+        self._done = False
+        arguments: List[Any] = [params, self._pieces()] if takes_input else [params]
+        self._answer: Any = function(*arguments)
+        self._task: Optional[asyncio.Task[Any]] = None
+        if not hasattr(self._answer, "__anext__"):
+            self._task = asyncio.ensure_future(self._answer)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        while True:
+            while self._input:
+                piece = self._input.popleft()
+                self._changed.set()
+                yield piece
+            if self._input_ended or self._done:
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def write(self, data: bytes) -> None:
+        while len(self._input) >= AHEAD and not self._is_over():
+            self._changed.clear()
+            waits = [asyncio.ensure_future(self._changed.wait())]
+            if self._task is not None:
+                await asyncio.wait([*waits, self._task], return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.wait(waits)
+            waits[0].cancel()
+        if not self._is_over():
+            self._input.append(data)
+            self._changed.set()
+
+    def _is_over(self) -> bool:
+        return self._done or (self._task is not None and self._task.done())
+
+    async def write_end(self) -> None:
+        self._input_ended = True
+        self._changed.set()
+
+    async def next(self) -> Item:
+        if self._done:
+            raise RuntimeError("the call has ended")
+        try:
+            item = await self._next()
+        except SandboxError:
+            self._done = True
+            raise
+        except Exception as error:
+            self._done = True
+            raise wrap(error) from error
+        if isinstance(item, End):
+            self._done = True
+        return item
+
+    async def _next(self) -> Item:
+        if self._task is not None:
+            return End(await self._task or {})
+        try:
+            return as_item(await self._answer.__anext__())
+        except StopAsyncIteration:
+            return End({})
+
+    def close(self) -> None:
+        self._done = True
+        self._changed.set()
+        if self._task is not None:
+            if not self._task.done():
+                self._task.cancel()
+        elif self._answer is not None:
+            answer, self._answer = self._answer, None
+            asyncio.ensure_future(_close(answer))
+
+
+async def _close(generator: Any) -> None:
+    try:
+        await generator.aclose()
+    except Exception:
+        pass  # nobody reads it any more
+
+
+class ThreadCall(AsyncCall):
+    """A call of a blocking method: each step of it runs in a thread, while it is waited for."""
+
+    def __init__(self, call: PythonCall) -> None:
+        self._call = call
+        self._step: Optional[asyncio.Future[Item]] = None
+        self._closed = False
+
+    async def next(self) -> Item:
+        loop = asyncio.get_running_loop()
+        self._step = loop.run_in_executor(None, self._call.next)
+        self._step.add_done_callback(self._stepped)
+        return await asyncio.shield(self._step)
+
+    def _stepped(self, step: asyncio.Future[Item]) -> None:
+        if not step.cancelled():
+            step.exception()  # it was told to whoever waits; or nobody does
+        if self._closed:
+            self._call.close()
+
+    async def write(self, data: bytes) -> None:
+        self._call.write(data)
+
+    async def write_end(self) -> None:
+        self._call.write_end()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._step is None or self._step.done():
+            self._call.close()

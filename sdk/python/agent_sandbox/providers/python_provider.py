@@ -1,0 +1,237 @@
+"""Providers that are written in Python: their methods as calls, for both faces."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, cast
+
+from .._infra import Infra
+from .._items import Chunk, End, Event, Item, object_of
+from .._ops import FEATURES, OPS
+from .._sync.transport import Call
+from ..errors import ProviderFeatureNotSupportedError, ProviderModuleError, SandboxError, TimeoutError, UsageError
+from .provider import Provider, is_async
+
+if TYPE_CHECKING:
+    from .._async.transport import AsyncCall
+
+INPUT = ("BODY_IN", "DUPLEX")
+_TYPES: Dict[str, Any] = {
+    "STRING": str,
+    "BOOL": bool,
+    "INT": int,
+    "NUMBER": (int, float),
+    "ARGV": (list, tuple, str),
+    "LIST": (list, tuple),
+    "MAP": dict,
+    "OBJECT": dict,
+    "BYTES": dict,
+}
+
+
+def check_params(method: str, params: Mapping[str, Any]) -> None:
+    """As the table says: no unknown parameter, none missing, each of its type."""
+    row = OPS.get(method)
+    if row is None:
+        raise UsageError(f"there is no operation '{method}'")
+    known = {name: (kind, needed) for name, kind, needed in row.params}
+    for name, value in params.items():
+        if name not in known:
+            raise UsageError(f"{method} has no parameter '{name}'")
+        kind = known[name][0]
+        is_bool = isinstance(value, bool)
+        if not isinstance(value, _TYPES[kind]) or (is_bool and kind in ("INT", "NUMBER")):
+            raise UsageError(f"parameter '{name}' of {method} has the wrong type")
+    for name, (_, needed) in known.items():
+        if needed and name not in params:
+            raise UsageError(f"{method} needs the parameter '{name}'")
+
+
+def wrap(error: Exception) -> SandboxError:
+    """For an exception of a provider's own code."""
+    return ProviderModuleError(f"the provider failed: {type(error).__name__}: {error}")
+
+
+def as_item(value: Any) -> Item:
+    if isinstance(value, (Event, Chunk, End)):
+        return value
+    raise ProviderModuleError(f"the provider yielded {value!r}, which is no Event, Chunk or End")
+
+
+class PythonCall(Call):
+    """A call of a method that is no coroutine. It runs while it is read, in the thread that reads; input is gathered before."""
+
+    def __init__(self, function: Any, params: Dict[str, Any], takes_input: bool) -> None:
+        self._function = function
+        self._params = params
+        self._takes_input = takes_input
+        self._input: List[bytes] = []
+        self._steps: Optional[Iterator[Any]] = None
+        self._done = False
+
+    def write(self, data: bytes) -> None:
+        if not self._done:
+            self._input.append(data)
+
+    def write_end(self) -> None:
+        pass
+
+    def next(self) -> Item:
+        if self._done:
+            raise RuntimeError("the call has ended")
+        try:
+            item = self._next()
+        except SandboxError:
+            self._done = True
+            raise
+        except Exception as error:
+            self._done = True
+            raise wrap(error) from error
+        if isinstance(item, End):
+            self._done = True
+        return item
+
+    def _next(self) -> Item:
+        if self._steps is None:
+            arguments: List[Any] = [self._params, iter(self._input)] if self._takes_input else [self._params]
+            answer = self._function(*arguments)
+            if not hasattr(answer, "send"):
+                return End(answer or {})
+            self._steps = cast("Iterator[Any]", answer)
+        try:
+            return as_item(next(self._steps))
+        except StopIteration as end:
+            return End(end.value or {})
+
+    def close(self) -> None:
+        self._done = True
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            cast(Any, steps).close()
+
+
+class PythonInfra(Infra):
+    """A provider that is an object in this process."""
+
+    registered: Optional[str] = None
+
+    def __init__(self, provider: Provider) -> None:
+        self.owner = provider
+        self.provider = provider.id
+        given: Any = provider.features
+        states = object_of(given) or {str(name): "native" for name in given}
+        self._features: Dict[str, str] = {name: "unsupported" for name in FEATURES}
+        self._features.update(sandbox="native")
+        self._features.update(states)
+        self._threads: Optional[LoopThread] = None
+        self._lock = threading.Lock()
+
+    def features(self) -> Mapping[str, str]:
+        return self._features
+
+    def _method(self, method: str, params: Mapping[str, Any]) -> Any:
+        """The gate, the check of the parameters, then the method."""
+        check_params(method, params)
+        feature = OPS[method].feature
+        state = self._features.get(method, self._features.get(feature, "unsupported"))
+        function = getattr(self.owner, method.replace(".", "_"), None)
+        if state == "unsupported" or function is None:
+            raise ProviderFeatureNotSupportedError(f"provider '{self.provider}' does not have '{feature}' ({method})")
+        return function
+
+    def start(
+        self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
+    ) -> Call:
+        function = self._method(method, params)
+        takes = OPS[method].style in INPUT
+        if is_async(function):
+            with self._lock:
+                if self._threads is None:
+                    self._threads = LoopThread()
+                threads = self._threads
+            return BridgeCall(threads, self, method, params)
+        return PythonCall(function, params, takes)
+
+    async def astart(
+        self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
+    ) -> AsyncCall:
+        from .python_async import CoroutineCall, ThreadCall
+
+        function = self._method(method, params)
+        takes = OPS[method].style in INPUT
+        if is_async(function):
+            return CoroutineCall(function, params, takes)
+        return ThreadCall(PythonCall(function, params, takes))
+
+    def close(self) -> None:
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.close()
+        self.owner.close()
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for the blocking face of methods that are coroutines."""
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="agent_sandbox", daemon=True)
+        self._thread.start()
+        self._finalizer = weakref.finalize(self, LoopThread._stop, self.loop)
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
+
+    @staticmethod
+    def _stop(loop: Any) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(loop.stop)
+
+    def ask(self, coroutine: Any) -> Any:
+        """Run a coroutine there and wait for it; an interrupt cancels it."""
+        import asyncio
+        from concurrent.futures import TimeoutError as NotYet
+
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            while True:
+                try:
+                    return future.result(0.2)
+                except NotYet:
+                    if future.done():
+                        raise
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._finalizer()
+
+
+class BridgeCall(Call):
+    """A call of a coroutine, for the blocking face."""
+
+    def __init__(self, threads: LoopThread, infra: PythonInfra, method: str, params: Dict[str, Any]) -> None:
+        self._threads = threads
+        self._call: AsyncCall = threads.ask(infra.astart(method, params))
+
+    def next(self) -> Item:
+        item: Item = self._threads.ask(self._call.next())
+        return item
+
+    def write(self, data: bytes) -> None:
+        self._threads.ask(self._call.write(data))
+
+    def write_end(self) -> None:
+        self._threads.ask(self._call.write_end())
+
+    def close(self) -> None:
+        if not self._threads.loop.is_closed():
+            self._threads.loop.call_soon_threadsafe(self._call.close)
+
+
+__all__ = ["PythonInfra", "TimeoutError", "check_params"]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md, the keys in docs/providers/manifest.md. Run it after a change of a table; tests/checks/tables.py
+"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md, the keys in docs/providers/manifest.md, and what scripts/gen_python.py makes. Run it after a change of a table; tests/checks/tables.py
 compares."""
 
 import itertools
 
+import gen_python
 import tables
 
 GROUPS = {
@@ -234,3 +235,4 @@ def pages():
 if __name__ == "__main__":
     for name, text in pages().items():
         (tables.ROOT / name).write_text(text, encoding="utf-8")
+    gen_python.main()

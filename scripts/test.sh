@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test: checks, unit tests under the sanitizers, end-to-end tests as root and as an
 # ordinary user (both at once: each waits more than it computes), fuzz targets, examples of the documentation, the
-# official clients (installed while the builds run). clang-tidy takes, at idle priority, what the others leave. The last line counts them.
-# Usage: scripts/test.sh [STAGE...]     stages: checks unit e2e e2e_user fuzz docs sdk tidy (default: all)
+# official clients (installed while the builds run), the Python SDK. clang-tidy takes, at idle priority, what the others leave. The last line counts them.
+# Usage: scripts/test.sh [STAGE...]     stages: checks unit e2e e2e_user fuzz docs sdk python tidy (default: all)
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -20,7 +20,7 @@ results=$root/build/test
 here=(ABX_BUILD="$root/build/release" ABX_HELPERS="$root/build/release/tests/e2e")
 python=/usr/bin/python3
 passed=0 failed=0 skipped=0
-complete=0 unsteady=0 user='' user_copy='' user_run='' tidy_run='' sdk_run='' once_run=''
+complete=0 unsteady=0 user='' user_copy='' user_run='' tidy_run='' sdk_run='' python_run='' once_run=''
 pytest_seconds=1500
 [[ -z ${ABX_SOAK:-} ]] || pytest_seconds=14400
 
@@ -288,6 +288,17 @@ sdk() {
     run_pytest sdk tests/sdk env ABX_BUILD="$root/build/release"
 }
 
+python_starts() {
+    scripts/python.sh >"$results/python.log" 2>&1 </dev/null &
+    python_run=$!
+}
+
+python() {
+    check "type checkers, installed" outcome_of "$python_run" "$results/python.log"
+    python_run=''
+    run_pytest python tests/python env ABX_BUILD="$root/build/release"
+}
+
 wanted() {
     ((${#stages[@]} == 0)) && return 0
     local s
@@ -305,6 +316,9 @@ main() {
     if wanted sdk; then
         sdk_starts
     fi
+    if wanted python; then
+        python_starts
+    fi
     stage "builds (release, asan, fuzz)" builds
     if wanted tidy; then
         tidy_starts
@@ -315,7 +329,7 @@ main() {
     if wanted e2e_user; then
         e2e_user_starts
     fi
-    for s in checks unit e2e e2e_user fuzz docs sdk tidy; do
+    for s in checks unit e2e e2e_user fuzz docs sdk python tidy; do
         if wanted "$s"; then
             stage "$s" "$s"
         fi
@@ -327,7 +341,7 @@ main() {
 # so is a skip, a hole that nobody chose.
 finish() {
     local code=$? pid
-    for pid in $tidy_run $user_run $sdk_run $once_run; do
+    for pid in $tidy_run $user_run $sdk_run $python_run $once_run; do
         kill "$pid" 2>/dev/null || true
     done
     remove_user

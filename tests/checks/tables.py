@@ -142,7 +142,7 @@ def check_settings(t):
 
 
 def check_pages():
-    for name, text in gen_docs.pages().items():
+    for name, text in {**gen_docs.pages(), **gen_docs.gen_python.files()}.items():
         path = ROOT / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             problems.append(f"{name}:1: not what the tables give now: run scripts/gen_docs.py")

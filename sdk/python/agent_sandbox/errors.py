@@ -97,6 +97,14 @@ class ProviderConfigError(SandboxError):
     retryable = False
 
 
+class ForkedError(SandboxError):
+    """E1005: what a process had open is used by one that was forked from it."""
+
+    code = "E1005"
+    type = "ForkedError"
+    retryable = False
+
+
 class InvalidAPIKeyError(SandboxError):
     """E2001: no key, or a key that the provider does not accept."""
 
@@ -366,6 +374,7 @@ _BY_CODE: Dict[str, Type[SandboxError]] = {
     "E1002": ConfigError,
     "E1003": ProviderConfigError,
     "E1004": ConfigError,
+    "E1005": ForkedError,
     "E2001": InvalidAPIKeyError,
     "E2002": PermissionDeniedError,
     "E3001": SandboxNotFoundError,

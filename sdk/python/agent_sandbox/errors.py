@@ -121,6 +121,14 @@ class PermissionDeniedError(SandboxError, builtins.PermissionError):
     retryable = False
 
 
+class EngineTokenError(SandboxError):
+    """E2003: a request to the engine without its token, or with another one."""
+
+    code = "E2003"
+    type = "EngineTokenError"
+    retryable = False
+
+
 class SandboxNotFoundError(SandboxError):
     """E3001: no living sandbox has this id or name."""
 
@@ -377,6 +385,7 @@ _BY_CODE: Dict[str, Type[SandboxError]] = {
     "E1005": ForkedError,
     "E2001": InvalidAPIKeyError,
     "E2002": PermissionDeniedError,
+    "E2003": EngineTokenError,
     "E3001": SandboxNotFoundError,
     "E3002": FileNotFoundError,
     "E3003": ProcessNotFoundError,

@@ -179,6 +179,22 @@ def test_watch(shared, box, spawn, recursive):
     shared.ok("files", "rm", "-r", f"{box}:/work/w")
 
 
+def test_watch_as_root_of_what_only_root_may_see(shared, box, spawn):
+    if shared("exec", "-u", "root", box, "--", "true").code:  # one id only: there is no root but the user
+        return
+    shared.ok("exec", "-u", "root", box, "--", "sh", "-c", "umask 077; mkdir -p /work/r/sub")
+    p = spawn(shared, "files", "watch", "--json", "-r", "-u", "root", f"{box}:/work/r")
+    assert next(events(p)) == {"type": "started"}
+    shared.ok("exec", "-u", "root", box, "--", "sh", "-c", "umask 077; mkdir /work/r/new; sleep 0.2; touch /work/r/sub/a /work/r/new/b /work/r/last")
+    seen = set()
+    for e in events(p):
+        seen.add(e["name"])
+        if e["name"] == "last":
+            break
+    assert {"sub/a", "new", "new/b"} <= seen
+    shared.ok("exec", "-u", "root", box, "--", "rm", "-r", "/work/r")
+
+
 def test_watch_of_what_is_not_there(shared, box):
     shared("files", "watch", f"{box}:/none", code=3)
 

@@ -466,8 +466,8 @@ typedef struct abx__watch_handlers {
     void (*on_event)(void *data, const char *type, const char *name, const char *path);
     void (*on_lost)(void *data); /* the kernel's queue ran over */
 } abx__watch_handlers;
-/* 0; -1 with errno. */
-int abx__watch_open(abx_envd *e, const char *path, bool recursive,
+/* user: with whose rights it looks. 0; -1 with errno. */
+int abx__watch_open(abx_envd *e, const abx__user *user, const char *path, bool recursive,
                     const abx__watch_handlers *handlers, void *data, abx__watch **out);
 void abx__watch_close(abx__watch *w); /* no event after this */
 void abx__watches_close(abx_envd *e);

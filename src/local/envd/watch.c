@@ -23,6 +23,7 @@ typedef struct folder {
 struct abx__watch {
     abx_link node;
     abx_envd *envd;
+    abx__user user;
     uv_poll_t poll;
     int fd;
     char *path;
@@ -227,11 +228,13 @@ void abx__watch_flush(abx__watch *w)
         ssize_t n = read(w->fd, room.bytes, sizeof(room.bytes));
         if (n <= 0)
             return;
+        abx__power(w->envd, &w->user, true); /* new folders and entries below what is the user's */
         for (ssize_t at = 0; at < n && !w->closed;) {
             const struct inotify_event *e = (const void *)(room.bytes + at);
             at += (ssize_t)(sizeof(*e) + e->len);
             on_kernel(w, e);
         }
+        abx__power(w->envd, &w->user, false);
     }
 }
 
@@ -265,7 +268,7 @@ static void watch_gone(uv_handle_t *h)
     abx__envd_released(e);
 }
 
-int abx__watch_open(abx_envd *e, const char *path, bool recursive,
+int abx__watch_open(abx_envd *e, const abx__user *user, const char *path, bool recursive,
                     const abx__watch_handlers *handlers, void *data, abx__watch **out)
 {
     int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -273,6 +276,7 @@ int abx__watch_open(abx_envd *e, const char *path, bool recursive,
         return -1;
     abx__watch *w = ABX_NEW(abx__watch);
     w->envd = e;
+    w->user = *user;
     w->fd = fd;
     w->path = abx_strdup(path);
     w->recursive = recursive;
@@ -283,8 +287,10 @@ int abx__watch_open(abx_envd *e, const char *path, bool recursive,
     w->poll.data = w;
     e->handles++;
     abx_link_append(&e->watchers, &w->node);
-    if (add_tree(w, "", false, 0) < 0) {
-        int err = errno;
+    abx__power(e, user, true);
+    int rc = add_tree(w, "", false, 0), err = errno;
+    abx__power(e, user, false);
+    if (rc < 0) {
         abx__watch_close(w);
         errno = err;
         return -1;

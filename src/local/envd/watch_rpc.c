@@ -128,7 +128,7 @@ void abx__rpc_watch_dir(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     s->envd = e;
     s->call = c;
     s->with_entry = abx_json_bool(q, "includeEntry", false);
-    if (abx__watch_open(e, path, abx_json_bool(q, "recursive", false), &STREAM_EVENTS, s,
+    if (abx__watch_open(e, &u, path, abx_json_bool(q, "recursive", false), &STREAM_EVENTS, s,
                         &s->watch) < 0) {
         free(s);
         fail_open(c, errno);
@@ -219,7 +219,7 @@ void abx__rpc_create_watcher(abx_envd *e, abx_e2b_call *c, yyjson_val *q)
     w->with_entry = abx_json_bool(q, "includeEntry", false);
     w->id[0] = 'w';
     abx_random_id(w->id + 1, 20);
-    if (abx__watch_open(e, path, abx_json_bool(q, "recursive", false), &QUEUE_EVENTS, w,
+    if (abx__watch_open(e, &u, path, abx_json_bool(q, "recursive", false), &QUEUE_EVENTS, w,
                         &w->watch) < 0) {
         free(w);
         fail_open(c, errno);

@@ -79,6 +79,20 @@ def test_without_a_key_and_with_a_wrong_one(cloud):
     assert r.error["code"] == "E2001" and "wrong-key-1234" not in r.errors
 
 
+def test_login(cloud):
+    home = Abx()
+    try:
+        home.ok("provider", "install", "opensandbox", "--yes")
+        home.env["OPEN_SANDBOX_DOMAIN"] = cloud.server.domain
+        r = home("provider", "login", "opensandbox", "--json", input=b"wrong-key-1234\n", code=4)
+        assert r.error["code"] == "E2001" and "wrong-key-1234" not in r.errors and not (home.home / "config.toml").exists()
+        assert home("provider", "login", "opensandbox", "--json", input=cloud.server.key.encode() + b"\n", code=0).json["tested"] is True
+        assert cloud.server.key in (home.home / "config.toml").read_text()
+        assert home.ok("ls", "-P", "opensandbox", "--json", "--all").json["sandboxes"] == []
+    finally:
+        home.close()
+
+
 def test_no_server(cloud):
     assert cloud("ls", "--json", env={"OPEN_SANDBOX_DOMAIN": "127.0.0.1:1"}, code=8).error["code"] == "E6001"
     assert cloud("ls", "--json", env={"OPEN_SANDBOX_DOMAIN": "a b"}, code=2).error["code"] == "E1003"

@@ -14,7 +14,8 @@
 #include "epp/session_inner.h"
 #include "net/kin.h"
 
-#define PIPE_SIZE (256 * 1024) /* asked for; less is as good */
+#define PIPE_SIZE      (256 * 1024)  /* asked for; less is as good */
+#define WIDE_PIPE_SIZE (1024 * 1024) /* of one that carries large chunks */
 #define SAID_PER_QUARTER                                                                           \
     ((uint64_t)256 * 1024) /* bytes of standard error that are read in SAID_MS */
 #define SAID_MS 250
@@ -336,6 +337,15 @@ static int make_pipe(int ends[2], abx_error **err)
         return abx_fail_errno(err, ABX_ERR_PROVIDER_START, errno, "cannot make a pipe");
     (void)fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE);
     return 0;
+}
+
+/* Not for every session: the pipes of a user may have 64 MiB together, and beyond that those of all its programs are small. */
+void epp_widen(abx_epp_session *s)
+{
+    uv_os_fd_t fd;
+    if (!s->wide && uv_fileno((uv_handle_t *)&s->from, &fd) == 0)
+        (void)fcntl(fd, F_SETPIPE_SZ, WIDE_PIPE_SIZE);
+    s->wide = true;
 }
 
 /* Start the child on three pipes; ours are opened as streams. */

@@ -74,7 +74,7 @@ static void put_base64(abx_buf *out, const void *bytes, size_t n)
     ABX_CHECK(abx_buf_add_byte(out, '"') == 0);
 }
 
-void abx_epp_put_bytes(const abx_epp_bytes *m, abx_buf *out)
+static int put_start(const abx_epp_bytes *m, abx_buf *out)
 {
     int rc = abx_buf_add_str(out, "{\"jsonrpc\":\"2.0\",");
     if (m->id)
@@ -83,14 +83,29 @@ void abx_epp_put_bytes(const abx_epp_bytes *m, abx_buf *out)
                        m->stream);
     if (m->key)
         rc |= abx_buf_addf(out, ",\"%s\":\"%s\"", m->key, m->value);
+    return rc;
+}
+
+void abx_epp_put_raw_head(const abx_epp_bytes *m, abx_buf *out)
+{
+    int rc = put_start(m, out);
+    rc |= abx_buf_addf(out, ",\"raw\":%zu}}\n", m->n);
+    ABX_CHECK(rc == 0);
+}
+
+void abx_epp_put_bytes(const abx_epp_bytes *m, abx_buf *out)
+{
+    int rc = 0;
     if (m->raw && m->n > 0) {
-        rc |= abx_buf_addf(out, ",\"raw\":%zu}}\n", m->n);
+        abx_epp_put_raw_head(m, out);
         rc |= abx_buf_add(out, m->bytes, m->n);
     } else if (abx_utf8_valid(m->bytes, m->n)) {
+        rc |= put_start(m, out);
         rc |= abx_buf_add_str(out, ",\"text\":");
         put_text(out, m->bytes, m->n);
         rc |= abx_buf_add_str(out, "}}");
     } else {
+        rc |= put_start(m, out);
         rc |= abx_buf_add_str(out, ",\"base64\":");
         put_base64(out, m->bytes, m->n);
         rc |= abx_buf_add_str(out, "}}");

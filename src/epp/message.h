@@ -22,6 +22,8 @@ typedef struct abx_epp_bytes {
     size_t n;
 } abx_epp_bytes;
 void abx_epp_put_bytes(const abx_epp_bytes *m, abx_buf *out);
+/* The same of raw bytes (n > 0), but for them and the end of a line behind them. */
+void abx_epp_put_raw_head(const abx_epp_bytes *m, abx_buf *out);
 
 /* An `error` member of an answer to a call of this method as an error. Owned. */
 abx_error *abx_epp_error_read(yyjson_val *error, const char *method);

@@ -138,7 +138,12 @@ int abx_epp_bytes_send(abx_epp_request *r, abx_channel channel, const void *byte
         m.bytes = whole.data;
         m.n = whole.len;
     }
-    if (m.n > 0) {
+    if (m.n > 0 && p->raw && p->handlers->write_pieces) {
+        abx_epp_put_raw_head(&m, &p->out);
+        const abx_epp_piece pieces[] = {{p->out.data, p->out.len}, {bytes, n}, {"\n", 1}};
+        p->handlers->write_pieces(pieces, ABX_COUNT(pieces), p->data);
+        abx_buf_reset(&p->out);
+    } else if (m.n > 0) {
         abx_epp_put_bytes(&m, &p->out);
         flush(p);
     }

@@ -18,9 +18,16 @@ typedef struct abx_epp_plugin abx_epp_plugin;
 /* One request of the host that has not been answered. */
 typedef struct abx_epp_request abx_epp_request;
 
+typedef struct abx_epp_piece {
+    const void *bytes;
+    size_t n;
+} abx_epp_piece;
+
 typedef struct abx_epp_plugin_handlers {
     /* Bytes for the host, valid during the call; in order, all of them. */
     void (*write)(const void *bytes, size_t n, void *data);
+    /* The same of bytes that lie in several places. NULL: they are joined for `write`. */
+    void (*write_pieces)(const abx_epp_piece *pieces, size_t count, void *data);
     /* initialize: fill `features` (an array of names in document d), or return -1 and *err to refuse; or 1: abx_epp_greeted
      * answers it later. params are valid during the call. */
     int (*initialize)(yyjson_val *params, yyjson_mut_doc *d, yyjson_mut_val *features, void *data,

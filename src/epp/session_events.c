@@ -10,6 +10,7 @@
 #define GRANT_FROM   (ABX_EPP_WINDOW / 4) /* fewer bytes are not worth a message */
 #define UNKNOWN_MAX  20                   /* unknown notifications that are logged */
 #define LOG_LINE_MAX 4096
+#define LARGE        (32 * 1024) /* bytes of a chunk: more of them may come */
 
 /* --- flow ----------------------------------------------------------------------------------------------- */
 
@@ -84,6 +85,8 @@ static void on_chunk(pending *p, const abx_epp_event *e, const char *method, yyj
         if (admit(p, (size_t)yyjson_get_uint(raw))) {
             s->raw_id = p->id;
             p->raw_to = e->channel;
+            if (yyjson_get_uint(raw) >= LARGE)
+                epp_widen(s);
         }
         return;
     }

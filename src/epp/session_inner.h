@@ -72,6 +72,7 @@ struct abx_epp_session {
     abx_child *child; /* NULL: not started, or reaped */
     bool has_child;   /* there was one */
     bool alone;       /* it cannot start others */
+    bool wide;        /* its output has a larger pipe */
     pid_t pid;
     uint64_t mark;
     int status; /* how it ended */
@@ -122,6 +123,8 @@ void epp_logf(abx_epp_session *s, abx_log_level level, const char *fmt, ...) ABX
 void epp_close_stream(abx_epp_session *s, uv_pipe_t *pipe, bool *open);
 /* Read at once what is left in the pipes of a child that has ended. */
 void epp_drain(abx_epp_session *s);
+/* Large chunks come: a pipe that holds some of them. */
+void epp_widen(abx_epp_session *s);
 
 /* session_calls.c */
 pending *epp_pending_new(abx_epp_session *s, pending_kind kind);

@@ -10,6 +10,7 @@
 
 enum { ITEMS_HIGH = 16 };
 #define BYTES_HIGH ((size_t)1 << 20)
+#define GATHER     ((size_t)256 * 1024) /* as much goes on at once */
 
 typedef struct item {
     struct item *next;
@@ -98,12 +99,21 @@ static void add_item(js_run *r, item *i)
     abx__js_due(r->js, &r->due);
 }
 
+/* What the window does not take waits, and the service with it. */
+static void push(js_run *r, js_call *c)
+{
+    js_call_push(session_of(r), c);
+    if (r->call && js_call_waiting(c) > 0)
+        abx_call_pause(r->call);
+}
+
 static void on_event(abx_call *call, const char *type, yyjson_val *event, void *data)
 {
     js_run *r = data;
-    const js_call *c = target(r);
+    js_call *c = target(r);
     (void)call;
     if (c && !c->ended) {
+        push(r, c);
         ABX_AUTO_JSON copy = abx_json_copy(event);
         abx_epp_event_send(c->request, type, yyjson_doc_mut_copy(copy, NULL));
     } else if (!r->id && r->owned) {
@@ -114,23 +124,16 @@ static void on_event(abx_call *call, const char *type, yyjson_val *event, void *
     }
 }
 
-/* As many as the window takes go out from here; the rest waits, and the service with it. */
+/* A client of HTTP has small pieces, one behind the other: what comes in one turn of the loop goes on as one. */
 static void pass_on(js_run *r, js_call *c, abx_channel channel, const uint8_t *bytes, size_t n)
 {
-    while (n > 0 && c->waiting.len == 0) {
-        size_t room = abx_epp_room(c->request), part = n < room ? n : room;
-        part = part < ABX_EPP_CHUNK_MAX ? part : ABX_EPP_CHUNK_MAX;
-        if (part == 0)
-            break;
-        (void)abx_epp_bytes_send(c->request, channel, bytes, part, false);
-        bytes += part;
-        n -= part;
-    }
-    if (n == 0)
-        return;
-    c->channel = channel;
-    ABX_CHECK(abx_buf_add(&c->waiting, bytes, n) == 0);
-    abx_call_pause(r->call);
+    if (js_call_waiting(c) > c->waiting[channel].len)
+        push(r, c); /* in their order */
+    ABX_CHECK(abx_buf_add(&c->waiting[channel], bytes, n) == 0);
+    if (js_call_waiting(c) >= GATHER)
+        push(r, c);
+    else
+        abx__js_due(r->js, &r->due);
 }
 
 static void on_chunk(abx_call *call, abx_channel channel, const uint8_t *bytes, size_t n,
@@ -268,6 +271,9 @@ static void settle(js_run *r)
 static void run_due(abx_js_due *due)
 {
     js_run *r = (js_run *)due;
+    js_call *c = target(r);
+    if (c && !c->ended)
+        push(r, c);
     settle(r);
     if (!r->call && !r->settled) {
         r->settled = true;

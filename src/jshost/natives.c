@@ -52,13 +52,14 @@ static int channel_number(const char *name)
 
 static JSValue send_bytes(JSContext *ctx, js_call *c, int channel, const void *bytes, size_t n)
 {
-    if (c->waiting.len > 0 && c->channel != (abx_channel)channel)
+    if (js_call_waiting(c) > c->waiting[channel].len)
+        js_call_push(session_of(ctx), c);
+    if (js_call_waiting(c) > c->waiting[channel].len)
         return JS_ThrowTypeError(ctx, "wait for the first channel before you write to another one");
-    c->channel = (abx_channel)channel;
-    if (abx_buf_add(&c->waiting, bytes, n) < 0)
+    if (abx_buf_add(&c->waiting[channel], bytes, n) < 0)
         return JS_ThrowRangeError(ctx, "over 64 MiB wait: await what write() returns");
     js_call_push(session_of(ctx), c);
-    return JS_NewBool(ctx, c->waiting.len == 0);
+    return JS_NewBool(ctx, js_call_waiting(c) == 0);
 }
 
 /* write(id, channel, text or bytes): true: go on; false: wait for resume */

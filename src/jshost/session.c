@@ -1,6 +1,7 @@
 #include "jshost/session.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,21 +26,39 @@ static void on_written(uv_write_t *req, int status)
         _exit(0); /* the host is gone */
 }
 
-void js_session_write(const void *bytes, size_t n, void *data)
+enum { PIECES_MAX = 3 };
+
+/* What the pipe does not take at once is kept until it does. */
+static void write_pieces(const abx_epp_piece *pieces, size_t count, void *data)
 {
     js_session *s = data;
-    uv_buf_t b = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)n);
-    size_t done = 0;
+    uv_buf_t bufs[PIECES_MAX];
+    size_t all = 0, done = 0, at = 0;
+    ABX_CHECK(count <= PIECES_MAX);
+    for (size_t i = 0; i < count; all += pieces[i++].n)
+        bufs[i] = uv_buf_init((char *)(uintptr_t)pieces[i].bytes, (unsigned)pieces[i].n);
     if (uv_stream_get_write_queue_size((uv_stream_t *)&s->out) == 0) {
-        int rc = uv_try_write((uv_stream_t *)&s->out, &b, 1);
+        int rc = uv_try_write((uv_stream_t *)&s->out, bufs, (unsigned)count);
         done = rc > 0 ? (size_t)rc : 0;
     }
-    if (done == n)
+    if (done == all)
         return;
-    rest *r = abx_alloc(sizeof(*r) + n - done);
-    memcpy(r->bytes, (const char *)bytes + done, n - done);
-    b = uv_buf_init(r->bytes, (unsigned)(n - done));
-    ABX_CHECK(uv_write(&r->req, (uv_stream_t *)&s->out, &b, 1, on_written) == 0);
+    rest *r = malloc(sizeof(*r) + all - done); /* not zeroed: it may be large */
+    ABX_CHECK(r != NULL);
+    for (size_t i = 0; i < count; i++) {
+        size_t skip = done < pieces[i].n ? done : pieces[i].n;
+        memcpy(r->bytes + at, (const char *)pieces[i].bytes + skip, pieces[i].n - skip);
+        at += pieces[i].n - skip;
+        done -= skip;
+    }
+    bufs[0] = uv_buf_init(r->bytes, (unsigned)at);
+    ABX_CHECK(uv_write(&r->req, (uv_stream_t *)&s->out, bufs, 1, on_written) == 0);
+}
+
+void js_session_write(const void *bytes, size_t n, void *data)
+{
+    const abx_epp_piece piece = {bytes, n};
+    write_pieces(&piece, 1, data);
 }
 
 static void on_timeout(uv_timer_t *t)
@@ -97,24 +116,40 @@ static void answer(js_session *s, js_call *c)
     else
         abx_epp_end(c->request, ABX_TAKE(c->result));
     abx_error_free(c->error);
-    abx_buf_clear(&c->waiting);
+    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
+        abx_buf_clear(&c->waiting[i]);
     free(c);
 }
 
-void js_call_push(js_session *s, js_call *c)
+size_t js_call_waiting(const js_call *c)
 {
+    size_t n = 0;
+    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
+        n += c->waiting[i].len;
+    return n;
+}
+
+static void push_channel(js_call *c, abx_channel channel)
+{
+    abx_buf *b = &c->waiting[channel];
     size_t at = 0;
-    while (at < c->waiting.len) {
-        size_t n = c->waiting.len - at, room = abx_epp_room(c->request);
+    while (at < b->len) {
+        size_t n = b->len - at, room = abx_epp_room(c->request);
         n = n < room ? n : room;
         n = n < ABX_EPP_CHUNK_MAX ? n : ABX_EPP_CHUNK_MAX;
         if (n == 0)
             break;
-        (void)abx_epp_bytes_send(c->request, c->channel, c->waiting.data + at, n, false);
+        (void)abx_epp_bytes_send(c->request, channel, b->data + at, n, false);
         at += n;
     }
-    abx_buf_drop(&c->waiting, at);
-    if (c->ended && (c->waiting.len == 0 || c->error))
+    abx_buf_drop(b, at);
+}
+
+void js_call_push(js_session *s, js_call *c)
+{
+    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
+        push_channel(c, (abx_channel)i);
+    if (c->ended && (c->error || js_call_waiting(c) == 0))
         answer(s, c);
 }
 
@@ -134,7 +169,8 @@ static void on_request(abx_epp_request *r, yyjson_val *params, void *data)
     js_call *c = ABX_NEW(js_call);
     c->request = r;
     c->id = abx_epp_request_id(r);
-    abx_buf_init(&c->waiting, ABX_JS_WAITING_MAX);
+    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
+        abx_buf_init(&c->waiting[i], ABX_JS_WAITING_MAX);
     c->next = s->calls;
     s->calls = c;
     if (js_run_take(s, c, params))
@@ -187,7 +223,7 @@ static void on_resume(abx_epp_request *r, void *data)
         return;
     js_call_push(s, c);
     c = js_session_find(s, id);
-    if (!c || c->waiting.len > 0)
+    if (!c || js_call_waiting(c) > 0)
         return;
     if (c->run) {
         js_run_resume(c->run);
@@ -225,6 +261,7 @@ static void on_shutdown(void *data)
 
 const abx_epp_plugin_handlers js_session_handlers = {
     .write = js_session_write,
+    .write_pieces = write_pieces,
     .initialize = on_initialize,
     .request = on_request,
     .input = on_input,

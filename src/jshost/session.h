@@ -10,9 +10,9 @@ typedef struct js_call {
     struct js_call *next;
     abx_epp_request *request;
     uint64_t id;
-    abx_channel channel; /* of what waits */
-    abx_buf waiting;     /* bytes that the window did not let through */
-    bool ended;          /* answered by the module: goes out when nothing waits */
+    abx_buf waiting
+        [ABX_CH_COUNT]; /* bytes that the window did not let through, or that more is added to first */
+    bool ended;         /* answered by the module: goes out when nothing waits */
     yyjson_mut_doc *result;
     abx_error *error;
     struct js_run *run; /* carries its bytes (kit_run.c), or NULL */
@@ -42,8 +42,10 @@ _Noreturn void js_session_die(js_session *s);
 void js_session_write(const void *bytes, size_t n, void *data);
 
 js_call *js_session_find(js_session *s, uint64_t id);
-/* Send what waits; answer it when it was ended and nothing waits any more. */
+/* Send what waits, as far as the window goes; answer it when it was ended and nothing waits any more (c is gone then). */
 void js_call_push(js_session *s, js_call *c);
+/* Bytes of all channels. */
+size_t js_call_waiting(const js_call *c);
 extern const abx_epp_plugin_handlers js_session_handlers;
 
 /* kit_run.c: a call that a class of the kit answers. Its bytes pass JavaScript by. */

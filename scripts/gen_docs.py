@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md, the keys in docs/providers/manifest.md, and what scripts/gen_python.py makes. Run it after a change of a table; tests/checks/tables.py
+"""Writes docs/operations.md and docs/errors.md from the tables, and the methods in docs/providers/epp.md, the keys in docs/providers/manifest.md, docs/engine-openapi.json, and what scripts/gen_python.py makes. Run it after a change of a table; tests/checks/tables.py
 compares."""
 
 import itertools
 
 import gen_python
+import openapi
 import tables
 
 GROUPS = {
@@ -229,6 +230,7 @@ def pages():
         "docs/errors.md": "\n".join(errors(t)).rstrip("\n") + "\n",
         "docs/providers/epp.md": epp(t),
         "docs/providers/manifest.md": manifest(t),
+        "docs/engine-openapi.json": openapi.page(t),
     }
 
 

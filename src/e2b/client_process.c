@@ -37,6 +37,22 @@ void abx__follow_let_go(abx__envd_job *job)
     abx__envd_job_end(job, f->background ? names(f, &root) : NULL);
 }
 
+/* Where this follower begins in each stream, if it is told. */
+static void put_begin(yyjson_mut_doc *d, yyjson_mut_val *root, yyjson_val *start)
+{
+    static const struct {
+        const char *field, *stream;
+    } rows[] = {{"abxStdout", "stdout"}, {"abxStderr", "stderr"}, {"abxPty", "pty"}};
+    yyjson_mut_val *offsets = NULL;
+    for (size_t i = 0; i < ABX_COUNT(rows); i++) {
+        int64_t at = abx_json_int(start, rows[i].field, -1);
+        if (at < 0)
+            continue;
+        offsets = offsets ? offsets : abx_mut_obj(d, root, "offsets");
+        abx_mut_int(d, offsets, rows[i].stream, at);
+    }
+}
+
 static int on_start(abx__envd_job *job, yyjson_val *start, abx_error **err)
 {
     abx__follow *f = job->state;
@@ -55,7 +71,10 @@ static int on_start(abx__envd_job *job, yyjson_val *start, abx_error **err)
     if (f->timeout_ms > 0 && !job->client->abx)
         abx__envd_job_after(job, f->timeout_ms + OVERDUE_MS, abx__follow_overdue);
     yyjson_mut_val *root = NULL;
-    (void)abx_call_event(job->call, "started", names(f, &root));
+    yyjson_mut_doc *d = names(f, &root);
+    if (f->attach)
+        put_begin(d, root, start);
+    (void)abx_call_event(job->call, "started", d);
     if (f->input)
         abx__follow_feed(job);
     else if (f->background || (f->no_follow && !job->client->abx))

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/file.h"
+#include "net/http_range.h"
 
 struct abx_e2b_get {
     abx_e2b_server *server;
@@ -23,8 +23,6 @@ struct abx_e2b_get {
     char *range;    /* Content-Range line or NULL */
     char modified[64];
 };
-
-static const char DATE_FORMAT[] = "%a, %d %b %Y %H:%M:%S GMT";
 
 static void get_free(abx_e2b_get *g)
 {
@@ -81,13 +79,6 @@ static bool takes_identity(const abx_exchange *x)
     return named ? identity : any;
 }
 
-static int64_t read_date(const char *s)
-{
-    struct tm tm = {0};
-    const char *end = s ? strptime(s, DATE_FORMAT, &tm) : NULL;
-    return end && !*end ? (int64_t)timegm(&tm) : -1;
-}
-
 static void common_lines(abx_e2b_get *g, abx__lines *l, char **disposition)
 {
     ABX_AUTO_FREE char *value = abx__disposition(g->name);
@@ -130,53 +121,11 @@ static void send_head(abx_e2b_get *g, const uint8_t *first, size_t n)
     abx_exchange_head(g->x, g->status, l.items, l.count, g->length);
 }
 
-/* One range of "bytes=…" in [*from, *from + *len). 1: it is one; 0: answer everything; -1: it does not overlap;
- * -2: no range at all. */
-static int read_range(const char *v, int64_t size, int64_t *from, int64_t *len)
-{
-    if (!abx_has_prefix(v, "bytes="))
-        return -2;
-    v += 6;
-    if (strchr(v, ',') || size == 0)
-        return 0;
-    char *end = NULL;
-    if (*v == '-') {
-        int64_t last = strtoll(v + 1, &end, 10);
-        if (end == v + 1 || *end || v[1] == '-' || v[1] == '+')
-            return -2;
-        if (last == 0)
-            return -1;
-        *len = last < size ? last : size;
-        *from = size - *len;
-        return 1;
-    }
-    if (!isdigit((unsigned char)*v))
-        return -2;
-    *from = strtoll(v, &end, 10);
-    if (*end != '-')
-        return -2;
-    v = end + 1;
-    int64_t to = size - 1;
-    if (*v) {
-        if (!isdigit((unsigned char)*v))
-            return -2;
-        to = strtoll(v, &end, 10);
-        if (*end || to < *from)
-            return -2;
-        if (to > size - 1)
-            to = size - 1;
-    }
-    if (*from >= size)
-        return -1;
-    *len = to - *from + 1;
-    return 1;
-}
-
 /* Conditions of the request. 1: answered. */
 static int check_conditions(abx_e2b_get *g, const abx_e2b_file_info *info)
 {
-    int64_t since = read_date(abx_exchange_header(g->x, "If-Modified-Since"));
-    int64_t not_since = read_date(abx_exchange_header(g->x, "If-Unmodified-Since"));
+    int64_t since = abx_http_date_read(abx_exchange_header(g->x, "If-Modified-Since"));
+    int64_t not_since = abx_http_date_read(abx_exchange_header(g->x, "If-Unmodified-Since"));
     if (info->modified_s == 0)
         return 0;
     abx__lines l;
@@ -206,13 +155,8 @@ void abx_e2b_get_begin(abx_e2b_get *g, const abx_e2b_file_info *info, void *file
         return;
     }
     g->name = abx_strdup(abx_path_base(info->path));
-    if (info->modified_s != 0) {
-        struct tm tm;
-        size_t at = (size_t)snprintf(g->modified, sizeof(g->modified), "Last-Modified: ");
-        if (abx_utc(info->modified_s, &tm) < 0 ||
-            strftime(g->modified + at, sizeof(g->modified) - at, DATE_FORMAT, &tm) == 0)
-            g->modified[0] = 0;
-    }
+    if (info->modified_s != 0)
+        abx_http_date_line(info->modified_s, g->modified, sizeof(g->modified));
     if (g->modified[0] && check_conditions(g, info))
         return;
     int64_t from = 0;
@@ -220,17 +164,18 @@ void abx_e2b_get_begin(abx_e2b_get *g, const abx_e2b_file_info *info, void *file
     g->length = info->size;
     const char *range = abx_exchange_header(g->x, "Range");
     const char *if_range = abx_exchange_header(g->x, "If-Range");
-    if (if_range && read_date(if_range) != info->modified_s)
+    if (if_range && abx_http_date_read(if_range) != info->modified_s)
         range = NULL;
     if (range && info->size >= 0) {
         int64_t len = info->size;
-        int rc = read_range(range, info->size, &from, &len);
-        if (rc < 0) {
+        abx_range part = abx_http_range(range, info->size, &from, &len);
+        if (part == ABX_RANGE_OUTSIDE || part == ABX_RANGE_BROKEN) {
             refuse_range(g, info->size,
-                         rc == -1 ? "invalid range: failed to overlap\n" : "invalid range\n");
+                         part == ABX_RANGE_OUTSIDE ? "invalid range: failed to overlap\n"
+                                                   : "invalid range\n");
             return;
         }
-        if (rc == 1) {
+        if (part == ABX_RANGE_PART) {
             g->status = 206;
             g->length = len;
             g->range = abx_format("Content-Range: bytes %" PRId64 "-%" PRId64 "/%" PRId64, from,

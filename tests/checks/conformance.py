@@ -13,7 +13,7 @@ import tables  # noqa: E402
 
 SUITE = ROOT / "tests/conformance"
 PAGE = (ROOT / "docs/providers/conformance.md").read_text(encoding="utf-8")
-DOORS = {"cli"}
+DOORS = {"cli", "engine"}
 CHANNELS = {"stdout", "stderr", "pty", "body"}
 STEPS = {
     "call": {"params", "input", "deadlineMs", "expect", "save", "eventually"},

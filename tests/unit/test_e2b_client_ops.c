@@ -409,7 +409,8 @@ static void background_ends_at_the_start(void **state)
     fake_call(&f, &run, "process.start",
               "{\"sandboxId\":\"s\",\"cmd\":[\"x\"],\"background\":true}");
     assert_result(&run, "{\"id\":\"p1\",\"pid\":42}");
-    assert_string_equal(abx_buf_cstr(&run.events), "started {\"id\":\"p1\",\"pid\":42}\n");
+    assert_string_equal(abx_buf_cstr(&run.events),
+                        "started {\"id\":\"p1\",\"pid\":42,\"offsets\":{\"stdout\":7}}\n");
     assert_non_null(strstr(fake_message(&f, 0), "\"abxBackground\":true"));
     assert_null(strstr(fake_message(&f, 0), "abxTied"));
     done(&f, &run);
@@ -431,9 +432,9 @@ static void attach_with_offsets(void **state)
         fake_message(&f, 0),
         "{\"process\":{\"abxId\":\"p1\"},\"abxFromStdout\":\"2\",\"abxFromStderr\":\"0\","
         "\"abx\":true,\"abxNoFollow\":true}");
-    assert_string_equal(
-        abx_buf_cstr(&run.events),
-        "started {\"id\":\"p1\",\"pid\":42}\ngap {\"stream\":\"stdout\",\"bytes\":5}\n");
+    assert_string_equal(abx_buf_cstr(&run.events),
+                        "started {\"id\":\"p1\",\"pid\":42,\"offsets\":{\"stdout\":7}}\ngap "
+                        "{\"stream\":\"stdout\",\"bytes\":5}\n");
     assert_string_equal(abx_buf_cstr(&run.out[ABX_CH_STDOUT]), "hi\n");
     assert_result(&run, "{}");
     done(&f, &run);

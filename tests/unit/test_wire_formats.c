@@ -1,4 +1,4 @@
-/* base64, Connect envelopes, lines, bytes in JSON, server-sent events. */
+/* base64, Connect envelopes, lines, bytes and chunks in JSON, server-sent events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "wire/base64.h"
 #include "wire/bytes_json.h"
+#include "wire/chunk_json.h"
 #include "wire/envelope.h"
 #include "wire/lines.h"
 #include "wire/sse.h"
@@ -327,6 +328,33 @@ static void test_sse_limit(void **state)
     abx_sse_parser_clear(&p);
 }
 
+/* Each byte value, as text and as base64, comes back through a JSON parser as it was. */
+static void test_chunk_json(void **state)
+{
+    (void)state;
+    uint8_t bytes[256 * 3];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i / 3);
+
+    for (size_t n = 0; n <= sizeof bytes; n += n < 200 ? 1 : 37) {
+        ABX_AUTO_BUF out = ABX_BUF(8192), back = ABX_BUF(8192);
+        bool text = abx_utf8_valid(bytes, n);
+        assert_int_equal(abx_chunk_json(&out, "stdout", bytes, n, text), 0);
+        assert_null(memchr(out.data, '\n', out.len));
+        ABX_AUTO_JSON doc = abx_json_parse(out.data, out.len, ABX_ERR_INTERNAL, "a chunk", NULL);
+        assert_non_null(doc);
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        assert_string_equal(abx_json_str(root, "type", ""), "stdout");
+        assert_int_equal(yyjson_obj_size(root), 2);
+        assert_int_equal(abx_json_get(root, "text") != NULL, text);
+        assert_int_equal(abx_bytes_json_get(root, ABX_ERR_INTERNAL, &back, NULL), 1);
+        assert_int_equal(back.len, n);
+        assert_memory_equal(abx_buf_cstr(&back), bytes, n);
+    }
+    ABX_AUTO_BUF small = ABX_BUF(30);
+    assert_int_equal(abx_chunk_json(&small, "stdout", bytes, 100, true), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_lines_limit),
         cmocka_unit_test(test_bytes_json),
         cmocka_unit_test(test_utf8_tail),
+        cmocka_unit_test(test_chunk_json),
         cmocka_unit_test(test_sse_parse),
         cmocka_unit_test(test_sse_format),
         cmocka_unit_test(test_sse_limit),

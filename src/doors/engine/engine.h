@@ -75,6 +75,7 @@ struct engine {
     int port;
     char *health; /* body of its answer */
     engine_router *router;
+    struct engine_streams *streams; /* stream.h */
     engine_session *sessions;
     size_t session_count;
     size_t closing_sessions; /* that are in nobody's list any more */
@@ -94,6 +95,7 @@ struct engine_request {
     yyjson_mut_doc *params; /* complete when the handler gets it */
     yyjson_mut_val *root;   /* its object */
     uint64_t since_ms;      /* monotonic */
+    uint64_t limit_ms;      /* of its call; 0: none */
     int status;             /* that was answered; 0: none yet */
     bool asking;            /* reach.c waits for an answer of the provider */
     void (*ready)(engine_request *r);

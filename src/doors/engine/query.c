@@ -33,6 +33,14 @@ static const abx_op_field *find(const abx_op_row *row, const char *name)
     return NULL;
 }
 
+/* What streaming routes take besides the parameters of their row, and read themselves. */
+static bool is_of_the_route(const abx_op_row *row, const char *name)
+{
+    if (strcmp(name, "from") == 0)
+        return row->id == ABX_OP_PROCESS_ATTACH || row->id == ABX_OP_PTY_OPEN;
+    return strcmp(name, "pty") == 0 && row->id == ABX_OP_PTY_OPEN;
+}
+
 static int put_number(const abx_op_field *f, const char *text, yyjson_mut_doc *d,
                       yyjson_mut_val *root, abx_error **err)
 {
@@ -130,7 +138,10 @@ int engine_query_read(const abx_op_row *row, const char *query, yyjson_mut_doc *
         const abx_op_field *f = find(row, name);
         if (f && put(f, value, d, root, err) < 0)
             return -1;
-        if (!f) /* the check of the parameters names it, and the nearest that is known */
+        if (!f &&
+            !is_of_the_route(
+                row,
+                name)) /* the check of the parameters names it, and the nearest that is known */
             abx_mut_str(d, root, name, value);
     }
     return 0;

@@ -129,6 +129,17 @@ static void gather(engine_request *r)
     complete(r);
 }
 
+/* X-Abx-Timeout-Ms: the time limit of the call. */
+static int read_limit(engine_request *r, abx_error **err)
+{
+    size_t count;
+    const char *text = engine_header(r->x, "X-Abx-Timeout-Ms", &count);
+    if (count == 0 ||
+        (count == 1 && abx_parse_uint(text, INT64_MAX, &r->limit_ms) == 0 && r->limit_ms > 0))
+        return 0;
+    return abx_fail(err, ABX_ERR_USAGE, "X-Abx-Timeout-Ms is no number of milliseconds");
+}
+
 void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyjson_mut_doc *params,
                           void (*handler)(engine_request *r))
 {
@@ -143,7 +154,8 @@ void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyj
     abx_error *why = NULL;
     e->requests++;
     abx_exchange_handle(x, &waiting, r);
-    r->session = engine_connect(e, x, &why);
+    if (read_limit(r, &why) == 0)
+        r->session = engine_connect(e, x, &why);
     if (r->session)
         gather(r);
     else
@@ -158,6 +170,8 @@ abx_call *engine_request_start(engine_request *r, const abx_call_handlers *handl
     abx_call *call =
         abx_call_new(r->engine->loop, r->row->id, abx_json_freeze(params), handlers, data);
     abx_error *why = NULL;
+    if (r->limit_ms > 0)
+        abx_call_set_deadline(call, r->limit_ms);
     if (abx_host_start_at(r->session->host, r->session->provider, call, &why) == 0)
         return call;
     abx_call_discard(call);

@@ -5,11 +5,13 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/engine/engine.h"
+#include "doors/engine/stream.h"
 
 /* The handlers of the styles; NULL: rows of this style have no route yet. A row with a way of its own stands in `own`. */
 static void (*const handlers[])(engine_request *r) = {
-    [ABX_STYLE_UNARY] = engine_unary, [ABX_STYLE_STREAM] = NULL, [ABX_STYLE_BODY_IN] = NULL,
-    [ABX_STYLE_BODY_OUT] = NULL,      [ABX_STYLE_DUPLEX] = NULL,
+    [ABX_STYLE_UNARY] = engine_unary,    [ABX_STYLE_STREAM] = engine_stream,
+    [ABX_STYLE_BODY_IN] = engine_upload, [ABX_STYLE_BODY_OUT] = engine_download,
+    [ABX_STYLE_DUPLEX] = engine_socket,
 };
 static const struct {
     abx_op_id op;
@@ -17,6 +19,7 @@ static const struct {
 } own[] = {
     {ABX_OP_SANDBOX_SNAPSHOT_CREATE, engine_unary}, /* its events tell only how far it is */
     {ABX_OP_SANDBOX_TEMPLATE_ADD, engine_unary},
+    {ABX_OP_PTY_OPEN, engine_socket},
 };
 
 #define SEGMENTS_MAX 9
@@ -169,11 +172,11 @@ static void begin(engine *e, abx_exchange *x, const route *r, const place *p)
 static void refuse(abx_exchange *x, const char *allow)
 {
     ABX_AUTO_FREE char *header = allow[0] ? abx_format("Allow: %s", allow) : NULL;
-    ABX_AUTO_FREE char *path = abx_printable(abx_exchange_path(x));
+    ABX_AUTO_FREE char *shown = abx_printable(abx_exchange_path(x));
     ABX_AUTO_ERROR err =
-        header ? abx_error_new(ABX_ERR_USAGE, "'%.200s' does not take %s", path,
+        header ? abx_error_new(ABX_ERR_USAGE, "'%.200s' does not take %s", shown,
                                abx_exchange_method(x))
-               : abx_error_new(ABX_ERR_USAGE, "the engine has no route '%.200s'", path);
+               : abx_error_new(ABX_ERR_USAGE, "the engine has no route '%.200s'", shown);
     abx_error *hinted = err;
     abx_hint(&hinted, header ? "it takes %s" : "docs/engine-api.md lists them%s",
              header ? allow : "");

@@ -10,6 +10,7 @@
 #include "base/give_back.h"
 #include "base/mem.h"
 #include "doors/engine/engine.h"
+#include "doors/engine/stream.h"
 
 #define ADDRESS         "127.0.0.1"
 #define LOOK_MS         250 /* between two looks whether it is idle, or drained */
@@ -45,6 +46,7 @@ static void free_engine(engine *e)
     void *data = life->closed_data;
     abx_serving_end(life->serving);
     engine_router_free(e->router);
+    engine_streams_free(e->streams);
     engine_made_free(e->made);
     free(e->health);
     free(e->home);
@@ -134,6 +136,7 @@ static void on_look(uv_timer_t *timer)
     uint64_t now = abx_now_mono_ms();
     bool busy = abx_http_server_exchanges(e->http) > 0 || e->requests > 0;
     (void)abx_give_back_tick(&life->memory, now);
+    engine_streams_tick(e->streams, now);
     if (life->drain_ms > 0) {
         if (!busy || now >= life->drain_ms)
             tell_end(life);
@@ -203,6 +206,7 @@ static int open_parts(engine *e, const abx_serve_options *o, abx_error **err)
         .max_connections = MAX_CONNECTIONS, .max_head_bytes = MAX_HEAD, .log = o->log};
     engine_token_make(e);
     e->router = engine_router_new();
+    e->streams = engine_streams_new();
     e->made = engine_made_new();
     e->health = abx_format("{\"status\":\"ok\",\"protocol\":\"%s\",\"version\":\"%s\"}",
                            ENGINE_PROTOCOL, ABX_VERSION);

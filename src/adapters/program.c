@@ -54,7 +54,7 @@ int abx_program_open(const abx_program_kind *kind, const abx_connection *connect
 static void free_provider(program *p)
 {
     p->kind->free(p->state);
-    yyjson_doc_free(p->greeting);
+    abx_json_wipe(p->greeting);
     yyjson_doc_free(p->declared);
     yyjson_doc_free(p->features);
     abx_plugin_log_free(p->log);

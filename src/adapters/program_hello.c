@@ -14,7 +14,7 @@ yyjson_doc *abx_program_greeting(const abx_connection *connection)
         [ABX_CORE_ACCESS_KEY_SECRET] = connection->access_key_secret,
     };
     yyjson_mut_val *root = NULL;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
+    ABX_AUTO_MUT_WIPED d = abx_mut_new(&root);
     abx_mut_str(d, root, "id", connection->provider);
     if (connection->options)
         abx_mut_val(d, root, "options", connection->options);

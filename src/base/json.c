@@ -58,6 +58,24 @@ yyjson_doc *abx_json_freeze(yyjson_mut_doc *d)
     return frozen;
 }
 
+void abx_json_wipe(yyjson_doc *d)
+{
+    size_t n = d ? yyjson_doc_get_val_count(d) : 0;
+    yyjson_val *values = d ? yyjson_doc_get_root(d) : NULL; /* one array */
+    for (size_t i = 0; i < n; i++)
+        if (yyjson_is_str(values + i))
+            explicit_bzero((char *)(uintptr_t)yyjson_get_str(values + i),
+                           yyjson_get_len(values + i));
+    yyjson_doc_free(d);
+}
+
+void abx_mut_wipe(yyjson_mut_doc *d)
+{
+    for (yyjson_str_chunk *c = d ? d->str_pool.chunks : NULL; c; c = c->next)
+        explicit_bzero((char *)(c + 1), c->chunk_size - sizeof *c);
+    yyjson_mut_doc_free(d);
+}
+
 yyjson_doc *abx_json_copy(yyjson_val *v)
 {
     yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);

@@ -31,6 +31,19 @@ yyjson_doc *abx_json_parse(const void *text, size_t n, abx_err_id id, const char
 /* A frozen copy of a built document (never NULL). */
 yyjson_doc *abx_json_freeze(yyjson_mut_doc *d);
 yyjson_doc *abx_json_copy(yyjson_val *v); /* a document of its own with a copy of v; NULL v: {} */
+/* Free a document that held secrets: its texts are overwritten. NULL allowed. */
+void abx_json_wipe(yyjson_doc *d);
+void abx_mut_wipe(yyjson_mut_doc *d);
+static inline void abx_json_wipe_auto_(yyjson_doc **d)
+{
+    abx_json_wipe(*d);
+}
+#define ABX_AUTO_JSON_WIPED __attribute__((cleanup(abx_json_wipe_auto_))) yyjson_doc *
+static inline void abx_mut_wipe_auto_(yyjson_mut_doc **d)
+{
+    abx_mut_wipe(*d);
+}
+#define ABX_AUTO_MUT_WIPED __attribute__((cleanup(abx_mut_wipe_auto_))) yyjson_mut_doc *
 /* Append compact JSON text. 0 or -1 (over the buffer's limit). */
 int abx_json_write(yyjson_val *v, abx_buf *out);
 int abx_json_write_mut(yyjson_mut_val *v, abx_buf *out);

@@ -416,9 +416,10 @@ static void say_hello(abx_epp_session *s, const abx_epp_session_options *o)
     abx_mut_int(d, params, "callTimeoutMs", (int64_t)s->call_ms);
     abx_mut_bool(d, params, "raw", true);
     abx_mut_bool(d, params, "flow", true);
-    ABX_CHECK(abx_epp_put(d, &s->out) == 0);
+    ABX_CHECK(abx_json_write_mut(root, &s->out) == 0 && abx_buf_add_byte(&s->out, '\n') == 0);
+    abx_mut_wipe(d); /* secrets are in it */
     epp_flush(s);
-    explicit_bzero(s->out.data, s->out.cap); /* secrets were in it */
+    explicit_bzero(s->out.data, s->out.cap);
 }
 
 abx_epp_session *abx_epp_session_open(const abx_epp_session_options *o)

@@ -331,7 +331,7 @@ static int fail_missing(const abx_config *c, const abx_manifest *m, const bool *
 yyjson_doc *abx_config_plugin_options(abx_config *c, const abx_manifest *m, abx_error **err)
 {
     yyjson_mut_val *root;
-    ABX_AUTO_MUT d = abx_mut_new(&root);
+    ABX_AUTO_MUT_WIPED d = abx_mut_new(&root);
     if (check_unknown(c, m, err) < 0)
         return NULL;
     ABX_AUTO_FREE bool *missing = abx_alloc_array(m->option_count + 1, sizeof *missing);

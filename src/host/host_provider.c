@@ -133,13 +133,14 @@ static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_pr
 
 void abx__host_free_provider(abx_open_provider *p)
 {
-    for (const char **secret = p->secrets; secret && *secret; secret++)
-        explicit_bzero((char *)(uintptr_t)*secret, strlen(*secret)); /* of options or keys: ours */
     free(p->secrets);
     free(p->secret_keys);
-    yyjson_doc_free(p->options);
-    for (int key = 0; key < ABX_CORE_COUNT; key++)
+    abx_json_wipe(p->options);
+    for (int key = 0; key < ABX_CORE_COUNT; key++) {
+        if (p->keys[key])
+            explicit_bzero(p->keys[key], strlen(p->keys[key]));
         free(p->keys[key]);
+    }
     abx_plugin_free(p->plugin);
     free(p->id);
     free(p);

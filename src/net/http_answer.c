@@ -327,16 +327,20 @@ void abx__answer_refuse(abx__conn *c, int status)
 
 void abx__answer_refuse_with(abx__conn *c, int status, const char *what)
 {
-    char text[320];
+    char text[1024], body[640];
+    size_t (*refusal)(int, const char *, char *, size_t) = c->server->options.refusal;
 
     if (c->x)
         abx__exchange_recycle(ABX_TAKE(c->x));
     c->keep = false;
     c->fail_status = (uint16_t)status;
+    size_t len = refusal ? refusal(status, what, body, sizeof body)
+                         : (size_t)snprintf(body, sizeof body, "%s\n", what);
     int n = snprintf(text, sizeof text,
-                     "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
-                     "Connection: close\r\n\r\n%s\n",
-                     status, abx__status_text(status), strlen(what) + 1, what);
+                     "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                     "Connection: close\r\n\r\n%.*s",
+                     status, abx__status_text(status), refusal ? "application/json" : "text/plain",
+                     len, (int)len, body);
     struct iovec piece = {text, (size_t)n};
     abx__conn_send(c, &piece, 1);
 }

@@ -72,6 +72,14 @@ static void on_closed(uv_handle_t *h)
         on_gone(data);
 }
 
+/* Bytes that were read and kept. */
+static void free_read(const abx__conn *c, uint8_t *bytes, size_t n)
+{
+    if (c->server->options.wipe && bytes)
+        explicit_bzero(bytes, n);
+    free(bytes);
+}
+
 /* The end of the connection; an exchange that is still open ends first. */
 static void conn_finish(abx__conn *c)
 {
@@ -90,7 +98,7 @@ static void conn_finish(abx__conn *c)
     abx_link_remove(&c->wait_link);
     abx_link_remove(&c->link);
     free(ABX_TAKE(c->out));
-    free(ABX_TAKE(c->carry));
+    free_read(c, ABX_TAKE(c->carry), c->carry_len);
     c->out_len = c->out_at = c->carry_len = c->carry_at = 0;
     if (c->x)
         abx__exchange_close(c->x, false);
@@ -259,6 +267,8 @@ static void conn_read(abx__conn *c)
         c->received = true;
         if (!c->linger)
             abx__conn_feed(c, scratch, (size_t)n);
+        if (c->server->options.wipe)
+            explicit_bzero(scratch, (size_t)n);
         if (n < ABX__SCRATCH_SIZE)
             return;
     }
@@ -287,8 +297,8 @@ static void start_linger(abx__conn *c)
 {
     abx__tls_bye(c);
     c->linger = true;
+    free_read(c, ABX_TAKE(c->carry), c->carry_len);
     c->carry_len = c->carry_at = 0;
-    free(ABX_TAKE(c->carry));
     if (c->eof || shutdown(c->fd, SHUT_WR) < 0)
         c->dead = true;
 }
@@ -340,7 +350,7 @@ static void feed_carry(abx__conn *c)
     c->carry_at = c->carry_len = 0;
     c->kick = false;
     abx__conn_feed(c, bytes ? bytes + at : (const uint8_t *)"", len - at);
-    free(bytes);
+    free_read(c, bytes, len);
 }
 
 static void set_clock(abx__conn *c)

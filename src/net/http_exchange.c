@@ -19,6 +19,13 @@ abx_exchange *abx__exchange_new(abx__conn *c)
     return x;
 }
 
+static void wipe_head(abx_exchange *x)
+{
+    if (x->conn->server->options.wipe && x->head)
+        explicit_bzero(x->head, x->head_len);
+    x->head_len = 0;
+}
+
 void abx__exchange_free(abx_exchange *x)
 {
     free(x->head);
@@ -31,6 +38,7 @@ void abx__exchange_recycle(abx_exchange *x)
 {
     abx_http_server *s = x->conn->server;
 
+    wipe_head(x);
     free(x->path_copy);
     abx_buf_clear(&x->collected);
     if (x->ws)

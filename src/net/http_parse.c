@@ -12,6 +12,22 @@ static int refuse(abx__conn *c, int status)
     return HPE_USER;
 }
 
+/* Never by realloc where the old place would keep what it held. */
+static void grow(const abx_http_server *s, char **bytes, size_t len, size_t cap)
+{
+    if (!s->options.wipe) {
+        *bytes = abx_realloc(*bytes, cap);
+        return;
+    }
+    char *bigger = abx_alloc(cap);
+    if (*bytes) {
+        memcpy(bigger, *bytes, len);
+        explicit_bzero(*bytes, len);
+    }
+    free(*bytes);
+    *bytes = bigger;
+}
+
 static int head_add(abx__conn *c, const char *at, size_t n, size_t limit)
 {
     abx_exchange *x = c->x;
@@ -22,7 +38,7 @@ static int head_add(abx__conn *c, const char *at, size_t n, size_t limit)
         size_t cap = x->head_cap ? x->head_cap : 512;
         while (cap < x->head_len + n)
             cap *= 2;
-        x->head = abx_realloc(x->head, cap);
+        grow(c->server, &x->head, x->head_len, cap);
         x->head_cap = cap;
     }
     memcpy(x->head + x->head_len, at, n);
@@ -230,7 +246,7 @@ static void carry(abx__conn *c, const uint8_t *bytes, size_t n)
 {
     if (n == 0 || c->dead || c->linger || c->fail_status)
         return;
-    c->carry = abx_realloc(c->carry, c->carry_len + n);
+    grow(c->server, (char **)&c->carry, c->carry_len, c->carry_len + n);
     memcpy(c->carry + c->carry_len, bytes, n);
     c->carry_len += n;
 }

@@ -33,8 +33,12 @@ typedef struct abx_http_server_options {
         stall_timeout_ms; /* a peer that takes no byte of an answer, or sends none of a body that is
                                   read, for so long is cut off; 0: never */
     const char *server_name; /* Server: header, or NULL for none */
-    bool no_date;            /* true: no Date header */
-    const abx_log *log;      /* borrowed, or NULL */
+    /* The body of an answer that the server gives by itself (400, 408, 413, 431, 501, 505) as JSON, written to out; its length. NULL: the
+     * reason as plain text. */
+    size_t (*refusal)(int status, const char *reason, char *out, size_t room);
+    bool wipe;    /* heads hold secrets: they are overwritten when they are not needed any more */
+    bool no_date; /* true: no Date header */
+    const abx_log *log; /* borrowed, or NULL */
 } abx_http_server_options;
 
 /* Runs when the head of a request is complete. The handler answers now or later; it may first set

@@ -1,4 +1,7 @@
 #include <curl/curl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
 #include <openssl/ssl.h>
 
 #include "base/openssl_tables.h"
@@ -23,9 +26,32 @@ int __wrap_OPENSSL_init_ssl(uint64_t options, const OPENSSL_INIT_SETTINGS *setti
     return __real_OPENSSL_init_ssl(options | OPENSSL_INIT_NO_LOAD_CONFIG, settings);
 }
 
+/* curl's requests hold keys, in many buffers that it frees as they are: its memory is overwritten when it is given back. */
+static void wiped_free(void *p)
+{
+    if (p)
+        explicit_bzero(p, malloc_usable_size(p));
+    free(p);
+}
+
+static void *wiped_realloc(void *p, size_t n)
+{
+    size_t had = p ? malloc_usable_size(p) : 0;
+    if (p && n <= had && n >= had / 2)
+        return p;
+    void *now = malloc(n ? n : 1);
+    if (!now)
+        return NULL;
+    if (p)
+        memcpy(now, p, had < n ? had : n);
+    wiped_free(p);
+    return now;
+}
+
 int abx__http_init(abx_error **err)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wiped_free, wiped_realloc, strdup,
+                             calloc) != CURLE_OK)
         return abx_fail(err, ABX_ERR_INTERNAL, "cannot set up the HTTP client");
     return 0;
 }

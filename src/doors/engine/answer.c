@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "doors/engine/engine.h"
 
 #define BODY_MAX ((size_t)256 * 1024 * 1024)
@@ -69,6 +71,27 @@ void engine_refuse(abx_exchange *x, const abx_error *err)
 void engine_refuse_as(abx_exchange *x, int status, const char *header, const abx_error *err)
 {
     refuse(x, status, header, NULL, err);
+}
+
+size_t engine_refusal(int status, const char *reason, char *out, size_t room)
+{
+    bool large = status == 413 || status == 431;
+    ABX_AUTO_ERROR err = abx_error_new(large ? ABX_ERR_TOO_LARGE : ABX_ERR_USAGE,
+                                       "the request cannot be served: %s", reason);
+    ABX_AUTO_MUT d = yyjson_mut_doc_new(NULL);
+    ABX_AUTO_BUF text = ABX_BUF(room);
+    if (abx_json_write_mut(engine_error_body(d, NULL, err), &text) < 0)
+        return 0;
+    memcpy(out, text.data, text.len);
+    return text.len;
+}
+
+void engine_tell(const engine *e, const char *method, const char *path, int status,
+                 uint64_t since_ms)
+{
+    ABX_AUTO_FREE char *shown = abx_printable(path);
+    abx_logf(e->log, ABX_LOG_INFO, "%s %.200s %d %llu ms", method, shown, status,
+             (unsigned long long)(abx_now_mono_ms() - since_ms));
 }
 
 void engine_fail(engine_request *r, const abx_error *err)

@@ -18,23 +18,12 @@ static int fail_header(abx_error **err, const char *text)
                          "{\"provider\", \"options\", \"apiKey\", …}");
 }
 
-/* Both are overwritten after use: they hold keys. */
+/* It holds keys. */
 static void wipe(void *bytes, size_t n)
 {
     if (bytes)
         explicit_bzero(bytes, n);
     free(bytes);
-}
-
-static void wipe_doc(yyjson_doc *doc)
-{
-    /* the texts of a document that was read lie in it, and it is ours alone */
-    yyjson_val *at = doc ? yyjson_doc_get_root(doc) : NULL;
-    size_t n = doc ? yyjson_doc_get_val_count(doc) : 0;
-    for (size_t i = 0; i < n; i++)
-        if (yyjson_is_str(at + i))
-            explicit_bzero((char *)(uintptr_t)yyjson_get_str(at + i), yyjson_get_len(at + i));
-    yyjson_doc_free(doc);
 }
 
 /* --- one form for all that mean the same ----------------------------------------------------------------------------- */
@@ -132,7 +121,7 @@ static engine_session *read_header(engine *e, const char *text, size_t n,
     yyjson_doc *doc = abx_json_parse(bytes, len, ABX_ERR_USAGE, HEADER, err);
     wipe(bytes, len);
     engine_session *s = doc ? open_new(e, yyjson_doc_get_root(doc), len, header, err) : NULL;
-    wipe_doc(doc);
+    abx_json_wipe(doc);
     return s;
 }
 

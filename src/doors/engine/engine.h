@@ -96,6 +96,7 @@ struct engine_request {
     yyjson_mut_val *root;   /* its object */
     uint64_t since_ms;      /* monotonic */
     uint64_t limit_ms;      /* of its call; 0: none */
+    char *path;             /* for the log; NULL: nobody watches */
     int status;             /* that was answered; 0: none yet */
     bool asking;            /* reach.c waits for an answer of the provider */
     void (*ready)(engine_request *r);
@@ -173,6 +174,11 @@ void engine_refuse_as(abx_exchange *x, int status, const char *header, const abx
 /* The same for a request, without the secrets of its session; remembers the status. r->x may be NULL. */
 void engine_fail(engine_request *r, const abx_error *err);
 /* The body of an error as an object of d, without the secrets of the session (NULL: none). */
+/* A line of the log for a request, if somebody watches. */
+void engine_tell(const engine *e, const char *method, const char *path, int status,
+                 uint64_t since_ms);
+/* What the HTTP server answers by itself, in that shape (net/http_server.h). */
+size_t engine_refusal(int status, const char *reason, char *out, size_t room);
 yyjson_mut_val *engine_error_body(yyjson_mut_doc *d, engine_session *s, const abx_error *err);
 
 /* --- life (serve.c) ---------------------------------------------------------------------------------------------------------------- */

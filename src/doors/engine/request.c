@@ -18,6 +18,9 @@ static void let_go(engine_request *r)
 void engine_request_end(engine_request *r)
 {
     engine *e = r->engine;
+    if (r->path)
+        engine_tell(e, r->row->http, r->path, r->status, r->since_ms);
+    free(r->path);
     if (r->session)
         engine_session_release(r->session);
     yyjson_mut_doc_free(r->params);
@@ -150,6 +153,7 @@ void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyj
                           .params = params,
                           .root = yyjson_mut_doc_get_root(params),
                           .since_ms = abx_now_mono_ms(),
+                          .path = e->tells_requests ? abx_strdup(abx_exchange_path(x)) : NULL,
                           .ready = handler};
     abx_error *why = NULL;
     e->requests++;

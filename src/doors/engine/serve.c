@@ -202,8 +202,11 @@ static int publish(engine *e, abx_error **err)
 
 static int open_parts(engine *e, const abx_serve_options *o, abx_error **err)
 {
-    abx_http_server_options options = {
-        .max_connections = MAX_CONNECTIONS, .max_head_bytes = MAX_HEAD, .log = o->log};
+    abx_http_server_options options = {.max_connections = MAX_CONNECTIONS,
+                                       .max_head_bytes = MAX_HEAD,
+                                       .refusal = engine_refusal,
+                                       .wipe = true,
+                                       .log = o->log};
     engine_token_make(e);
     e->router = engine_router_new();
     e->streams = engine_streams_new();

@@ -431,9 +431,10 @@ def found_in(pid, needles):
             low, high = (int(x, 16) for x in where.split("-"))
             memory.seek(low)
             try:
-                found |= {n for n in needles if n in memory.read(high - low)}
+                held = memory.read(high - low)
             except OSError:
                 continue
+            found |= {n for n in needles if n in held}
     return found
 
 

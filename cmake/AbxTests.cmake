@@ -1,7 +1,7 @@
 # Test, bench and fuzz programs, found by their names:
 #     tests/unit/test_*.c    cmocka, linked to every area, registered with ctest; tests/unit/*.c and *.h
 #                            with other names are shared by all of them
-#     tests/capi/test_*.c    cmocka, linked to libabx.so alone
+#     tests/capi/test_*.c    cmocka, linked to libabx.so alone; door.c: a door of the conformance suite, likewise
 #     tests/e2e/*.c          small programs that the end-to-end tests start; secret_parent and node_host are linked to
 #                            the adapters and what is below them, envd_serve to local and below,
 #                            tls_get to net and below
@@ -76,6 +76,10 @@ foreach(_name fail_at slow_unlink)
     target_compile_options(${_name} PRIVATE -Wno-missing-prototypes)
     set_target_properties(${_name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
 endforeach()
+
+if(TARGET libabx)
+    abx_program(tests/capi/door.c capi abx_flags libabx)
+endif()
 
 # The program with a catalog of the tests.
 abx_catalog_source(${CMAKE_SOURCE_DIR}/tests/data/catalog ${ABX_GENERATED}/catalog_test.c)

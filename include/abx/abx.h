@@ -60,6 +60,14 @@ ABX_API char *abx_operations(void);
 /* Release a text of this library. NULL allowed. */
 ABX_API void abx_free(void *text);
 
+/* --- JSON, for programs that have no library for it ----------------------------------------------------- */
+
+/* The value at a path of names and numbers of places ("id", "files.0.name") as text: a string as it is, all else as JSON. NULL: nothing is there, or
+ * null, or the text is no JSON. */
+ABX_API char *abx_json_member(const char *json, const char *path);
+/* A text as a JSON string with its quotes. What is no UTF-8 in it becomes U+FFFD. Never NULL. */
+ABX_API char *abx_json_string(const char *text);
+
 /* --- errors ------------------------------------------------------------------------------------------ */
 
 /* All texts are borrowed from the error, UTF-8, one line. docs/errors.md lists the codes. */
@@ -183,6 +191,40 @@ ABX_API void abx_call_free(abx_call *call);
 /* Start a call and wait for its end: the result. For operations whose events and bytes are of no interest. timeout_ms as of abx_call_start. */
 ABX_API char *abx_provider_call(abx_provider *p, const char *method, const char *params,
                                 int64_t timeout_ms, abx_error **err);
+
+/* --- which providers there are ----------------------------------------------------------------------- */
+
+/* These functions wait for the disk, not for the network; nothing of a plugin is run, but abx_provider_info and _caps open builtin providers. */
+
+/* {"providers": [{"id", "name", "version", "kind", "trust", "chosen", "problem"}…]}: builtin ones, then installed ones. */
+ABX_API char *abx_provider_list(abx_context *ctx, abx_error **err);
+/* Everything known of one: an id, or the path of a plugin's folder, with a "/" in it. As `abx provider info -o json`. */
+ABX_API char *abx_provider_info(abx_context *ctx, const char *provider, abx_error **err);
+/* {"providers": [{"id", "features" or "problem"}…]} of all. */
+ABX_API char *abx_provider_caps(abx_context *ctx, abx_error **err);
+/* Compare installed plugins with what was installed; provider NULL: all. {"providers": [{"id", "version", "trust", "ok", "compared",
+ * "problem"}…]}: one that is broken is in the answer, with ok false and its error as problem. */
+ABX_API char *abx_provider_verify(abx_context *ctx, const char *provider, abx_error **err);
+/* Install a plugin; source: a path (with a "/" in it, or ending in .tar.gz), else an id of the catalog. options: NULL, or an object: inherit
+ * (list of the common keys that it may see; absent: those that it was given before), link (true: a link to a folder that is still
+ * changed; what lies there at that moment is run, compared with nothing), downgrade (true: also when a newer version is
+ * there, else E4001). What was installed, as `abx provider install -o json`. */
+ABX_API char *abx_provider_install(abx_context *ctx, const char *source, const char *options,
+                                   abx_error **err);
+/* Take an installed plugin away. force 0: E4001 when the ledger has sandboxes of it, which nobody could reach any more. 0, or -1 and
+ * *err. */
+ABX_API int abx_provider_remove(abx_context *ctx, const char *provider, int force, abx_error **err);
+
+/* --- upkeep ------------------------------------------------------------------------------------------ */
+
+/* {"settings": [{"key", "value", "source", "where"}…]}; of secrets the last four characters at most. */
+ABX_API char *abx_settings_list(abx_context *ctx, abx_error **err);
+/* The sandboxes that this home has made and not ended, whatever has become of them: {"sandboxes": [{"id", "key", "name",
+ * "provider", "profile", "url", "complete", "createdAt"}…], "broken": [text…]}. complete false: its maker may still be at work, or has died. */
+ABX_API char *abx_ledger_list(abx_context *ctx, abx_error **err);
+/* Clear what nobody owns any more, at the providers that are in use: {"removed": [{"id", "what"}…]}. dry_run 1: only say it. Drives the
+ * context until it is done. */
+ABX_API char *abx_gc(abx_context *ctx, int dry_run, abx_error **err);
 
 #ifdef __cplusplus
 }

@@ -142,6 +142,7 @@ static void start_session(program *p)
     const abx_connection *c = &p->connection;
     abx_epp_session_options options = {
         .loop = c->loop,
+        .keeper = c->keeper,
         .name = c->provider,
         .program_fd = -1,
         .greeting = yyjson_doc_get_root(p->greeting),

@@ -364,6 +364,7 @@ static int spawn(abx_epp_session *s, const abx_epp_session_options *o, abx_error
                                    .stdio = {in[0], out[1], say[1]},
                                    .fd3 = o->extra_fd > 0 ? o->extra_fd : -1,
                                    .apart = &apart,
+                                   .keeper = o->keeper,
                                    .on_exit = epp_on_exit,
                                    .data = s};
         abx_error *why = NULL;

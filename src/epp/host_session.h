@@ -27,10 +27,11 @@ typedef struct abx_epp_session_options {
     const char *path;
     char *const *argv, *const *envp;
     const char *cwd;
-    int program_fd; /* run this instead of path; borrowed; -1: none */
-    bool is_script; /* it begins with "#!" */
-    int extra_fd;   /* becomes its descriptor 3; borrowed; 0: none */
-    bool alone;     /* it cannot start others: none are looked for when it has ended */
+    struct abx_keeper *keeper; /* whose thread starts it; or NULL */
+    int program_fd;            /* run this instead of path; borrowed; -1: none */
+    bool is_script;            /* it begins with "#!" */
+    int extra_fd;              /* becomes its descriptor 3; borrowed; 0: none */
+    bool alone;                /* it cannot start others: none are looked for when it has ended */
     int read_fd, write_fd;
 
     /* initialize: an object with id, options, core, secretKeys. The session adds the rest. */

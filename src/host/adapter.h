@@ -24,8 +24,10 @@ typedef struct abx_connection {
     const char *const *secrets; /* the values of these, NULL at the end; or NULL */
     /* Common keys: of a plugin only those that the user lets it see. */
     const char *api_key, *api_url, *domain, *access_key_id, *access_key_secret; /* or NULL */
-    bool may_fork;    /* see local/local.h */
-    bool strict;      /* a plugin's small faults are faults, too: it is being tested */
+    bool may_fork; /* see local/local.h */
+    bool strict;   /* a plugin's small faults are faults, too: it is being tested */
+    /* The thread that starts children (net/keeper.h), of a program whose threads come and go; or NULL. */
+    struct abx_keeper *keeper;
     const char *self; /* command line that starts this program again, or NULL */
     const abx_log *log;
 } abx_connection;

@@ -54,6 +54,7 @@ int abx_host_open(const abx_host_options *options, abx_host **out, abx_error **e
     host->exact_ids = options->exact_ids;
     host->on_secret = options->on_secret;
     host->self = abx_strdup(options->self);
+    host->keeper = options->keeper;
     host->log = options->log;
     *out = host;
     return 0;

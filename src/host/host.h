@@ -23,6 +23,7 @@ typedef struct abx_host_options {
     const abx_adapter *const *adapters; /* NULL at the end; borrowed (static) */
     bool may_fork;                      /* a one-shot program without threads and secrets */
     const char *self;                   /* command line that starts this program again, or NULL */
+    struct abx_keeper *keeper;          /* see abx_connection */
     const abx_log *log;
     bool strict; /* see abx_connection */
     /* sandboxId is always the provider's own whole id, never a name or the beginning of one: for servers, whose callers got it from

@@ -34,6 +34,7 @@ struct abx_host {
     void (*on_secret)(void);
     abx_used_folder *folders;
     char *self;
+    struct abx_keeper *keeper;
     const abx_log *log;
     abx_ledger *ledger; /* opened when first needed */
     abx_open_provider *providers;

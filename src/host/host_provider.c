@@ -126,6 +126,7 @@ static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_pr
         .may_fork = host->may_fork,
         .strict = host->strict,
         .self = host->self,
+        .keeper = host->keeper,
         .log = host->log,
     };
     return adapter->open(&connection, &p->provider, err);

@@ -310,3 +310,22 @@ int abx_ledger_read(abx_ledger *l, abx_ledger_entry **entries, size_t *count, ch
     *bad_count = r.bad_count;
     return 0;
 }
+
+size_t abx_ledger_count_of(const char *home, const char *provider)
+{
+    abx_ledger *ledger = NULL;
+    abx_ledger_entry *entries = NULL;
+    size_t count = 0, bad_count = 0, found = 0;
+    char **bad = NULL;
+    if (abx_ledger_open(home, &ledger, NULL) < 0)
+        return 0;
+    if (abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, NULL) == 0)
+        for (size_t i = 0; i < count; i++)
+            found += strcmp(entries[i].provider, provider) == 0;
+    abx_ledger_entries_free(entries, count);
+    for (size_t i = 0; i < bad_count; i++)
+        free(bad[i]);
+    free(bad);
+    abx_ledger_free(ledger);
+    return found;
+}

@@ -41,6 +41,8 @@ int abx_ledger_remove(abx_ledger *ledger, const char *key, abx_error **err); /* 
 /* All entries, corrupt files named in *bad (owned list "FILE: why", may be empty) instead of failing. */
 int abx_ledger_read(abx_ledger *ledger, abx_ledger_entry **entries, size_t *count, char ***bad,
                     size_t *bad_count, abx_error **err);
+/* How many entries of a home a provider has; 0 also when they cannot be read. */
+size_t abx_ledger_count_of(const char *home, const char *provider);
 void abx_ledger_entries_free(abx_ledger_entry *entries, size_t count);
 /* One entry by id, name, or unambiguous prefix of an id (4 or more): 0 and *out (clear with _entry_clear);
  * SANDBOX_NOT_FOUND, or CONFLICT with the candidates. One look at one file where the word is a whole id. */

@@ -30,6 +30,7 @@ struct abx_local {
     char *base; /* HOME/local */
     bool may_fork;
     char *starter; /* or NULL */
+    struct abx_keeper *keeper;
     const abx_log *log;
     /* Folders below HOME/local; -1 while they do not exist. */
     int base_fd, sandboxes_fd, trash_fd, skeleton_fd;

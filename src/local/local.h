@@ -38,6 +38,7 @@ typedef struct abx_local_options {
     /* True only in a one-shot program that has loaded no secret and runs no thread: pid 1 is forked from
      * this process. False: the program `starter` is started for it, scrubbed (see local/starter.h). */
     bool may_fork;
+    struct abx_keeper *keeper; /* whose thread starts children; or NULL */
     const char *starter; /* command line of abx for may_fork = false; NULL: found as design says */
     const abx_log *log;
 } abx_local_options;

@@ -27,11 +27,19 @@ void abx_local_look(abx_local *local)
         local->skeleton_fd = open_dir(local->base_fd, "skeleton");
 }
 
+/* A caller's umask may be so tight that we could not enter our own folders; it is not ours to change. */
+static int make_private(int at, const char *name)
+{
+    if (mkdirat(at, name, 0700) < 0)
+        return errno == EEXIST ? 0 : -1;
+    return fchmodat(at, name, 0700, 0);
+}
+
 static int make_dir(abx_local *local, int *fd, const char *name, abx_error **err)
 {
     if (*fd >= 0)
         return 0;
-    if (mkdirat(local->base_fd, name, 0700) < 0 && errno != EEXIST)
+    if (make_private(local->base_fd, name) < 0)
         return abx_fail_errno(err, ABX_ERR_HOME, errno, "cannot make '%s/%s'", local->base, name);
     *fd = open_dir(local->base_fd, name);
     if (*fd < 0)
@@ -42,7 +50,7 @@ static int make_dir(abx_local *local, int *fd, const char *name, abx_error **err
 static int prepare(abx_local *local, abx_error **err)
 {
     if (local->base_fd < 0) {
-        if (mkdir(local->base, 0700) < 0 && errno != EEXIST)
+        if (make_private(AT_FDCWD, local->base) < 0)
             return abx_fail_errno(err, ABX_ERR_HOME, errno, "cannot make '%s'", local->base);
         local->base_fd = open(local->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (local->base_fd < 0)
@@ -59,11 +67,7 @@ int abx_local_prepare(abx_local *local, abx_error **err)
     if (local->base_fd >= 0 && local->sandboxes_fd >= 0 && local->trash_fd >= 0 &&
         local->skeleton_fd >= 0)
         return 0;
-    mode_t mask =
-        umask(077); /* a caller's mask may be so tight that we could not enter our own folders */
-    int rc = prepare(local, err);
-    umask(mask);
-    return rc;
+    return prepare(local, err);
 }
 
 int abx_local_open(const abx_local_options *options, abx_local **out, abx_error **err)
@@ -76,6 +80,7 @@ int abx_local_open(const abx_local_options *options, abx_local **out, abx_error 
     local->base = abx_path_join(options->home, "local");
     local->may_fork = options->may_fork;
     local->starter = abx_strdup(options->starter);
+    local->keeper = options->keeper;
     local->log = options->log;
     local->base_fd = local->sandboxes_fd = local->trash_fd = local->skeleton_fd = -1;
     local->remover.orders = -1;

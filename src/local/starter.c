@@ -185,6 +185,7 @@ int abx_starter_spawn(abx_local *local, int theirs,
         .envp = env,
         .stdio = {-1, -1, -1},
         .fd3 = theirs,
+        .keeper = local->keeper,
         .on_exit = on_exit,
         .data = data,
     };

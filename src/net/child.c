@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "net/keeper.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -247,6 +248,20 @@ static void on_pidfd(uv_poll_t *poll, int status, int events)
     uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
+/* What the thread for children is asked for, where there is one. */
+typedef struct wish {
+    plan *plan;
+    pid_t pid;
+    int pidfd, why;
+} wish;
+
+static void grant(void *data)
+{
+    wish *w = data;
+    w->pid = spawn(w->plan, &w->pidfd);
+    w->why = errno;
+}
+
 static int start_failed(const plan *p, abx_error **err)
 {
     const char *name = p->options->path;
@@ -264,11 +279,14 @@ int abx_child_start(uv_loop_t *loop, const abx_child_options *options, abx_child
     ABX_AUTO_FD pidfd = -1;
     int status;
 
-    pid_t pid = spawn(&p, &pidfd);
-    int why = errno;
+    wish w = {.plan = &p, .pid = -1, .pidfd = -1};
+    if (abx_keeper_run(options->keeper, grant, &w) < 0)
+        w.why = errno;
+    pid_t pid = w.pid;
+    pidfd = w.pidfd;
     free_candidates(p.candidates);
     if (pid < 0)
-        return abx_fail_errno(err, ABX_ERR_START_FAILED, why, "cannot start '%s'", options->path);
+        return abx_fail_errno(err, ABX_ERR_START_FAILED, w.why, "cannot start '%s'", options->path);
     if (p.failed_errno) {
         reap(pidfd, 0, &status);
         return start_failed(&p, err);

@@ -15,7 +15,7 @@
 typedef struct abx_child abx_child;
 
 /* A program of somebody else's, kept apart: a session of its own (so a group, too), umask 022, no core file; it is KILLed when
- * the thread that started it ends, and bears a mark that what it starts inherits (net/kin.h). */
+ * the thread that started it ends (net/keeper.h), and bears a mark that what it starts inherits (net/kin.h). */
 typedef struct abx_child_apart {
     uint64_t mark; /* of abx_kin_mark */
     /* Run this descriptor instead of options.path (which then is only its name in errors); borrowed; -1: none. */
@@ -32,6 +32,7 @@ typedef struct abx_child_options {
     int stdio[3];                 /* descriptors that become 0, 1, 2 (borrowed); -1: /dev/null */
     int fd3;                      /* becomes descriptor 3 (borrowed); -1: none */
     const abx_child_apart *apart; /* or NULL */
+    struct abx_keeper *keeper;    /* whose thread starts it; NULL: this one */
     /* Once, on the loop, when the child has ended and was reaped; c is gone after it. status as of waitpid;
      * exit code 255 when somebody else in this process reaped it. */
     void (*on_exit)(abx_child *c, int status, void *data);

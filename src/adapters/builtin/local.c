@@ -28,6 +28,7 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
                                  .home = connection->home,
                                  .may_fork = connection->may_fork,
                                  .starter = connection->self,
+                                 .keeper = connection->keeper,
                                  .log = connection->log};
     if (abx_local_open(&options, &p->local, err) < 0) {
         free(p);

@@ -26,15 +26,14 @@ static const abx_op_row *find_row(const char *method, abx_error **err)
     return NULL;
 }
 
-static int start_inner(capi_call *call, const abx_op_row *row, yyjson_doc *params,
+static int start_inner(capi_call *call, const char *id, const abx_op_row *row, yyjson_doc *params,
                        int64_t timeout_ms, abx_error **err)
 {
     const capi_provider *p = call->provider;
     abx_call *inner = abx_call_new(&call->ctx->loop, row->id, params, &capi_call_handlers, call);
     if (timeout_ms > 0)
         abx_call_set_deadline(inner, (uint64_t)timeout_ms);
-    int rc = p->forced ? abx_host_start_at(p->host, p->id, inner, err)
-                       : abx_host_start(p->host, inner, err);
+    int rc = id ? abx_host_start_at(p->host, id, inner, err) : abx_host_start(p->host, inner, err);
     if (rc < 0) {
         abx_call_discard(inner);
         return -1;
@@ -52,8 +51,9 @@ static void link_call(capi_call *call)
     ctx->calls = call;
 }
 
-capi_call *capi_call_start(capi_provider *p, const char *method, const char *params,
-                           int64_t timeout_ms, void (*on_event)(void), void *user, abx_error **err)
+capi_call *capi_call_start_at(capi_provider *p, const char *id, const char *method,
+                              const char *params, int64_t timeout_ms, void (*on_event)(void),
+                              void *user, abx_error **err)
 {
     capi_section s;
     const abx_op_row *row = find_row(method, err);
@@ -73,7 +73,7 @@ capi_call *capi_call_start(capi_provider *p, const char *method, const char *par
     if (p->closing)
         yyjson_doc_free(doc);
     else
-        rc = start_inner(call, row, doc, timeout_ms, err);
+        rc = start_inner(call, id, row, doc, timeout_ms, err);
     if (p->closing)
         abx_fail(err, ABX_ERR_CANCELLED, "the provider is being closed");
     if (rc == 0)
@@ -83,6 +83,13 @@ capi_call *capi_call_start(capi_provider *p, const char *method, const char *par
     capi_poke(s.ctx); /* a call that was refused leaves something to clear, too */
     capi_leave(&s);
     return call;
+}
+
+capi_call *capi_call_start(capi_provider *p, const char *method, const char *params,
+                           int64_t timeout_ms, void (*on_event)(void), void *user, abx_error **err)
+{
+    return capi_call_start_at(p, p->forced ? p->id : NULL, method, params, timeout_ms, on_event,
+                              user, err);
 }
 
 /* --- events --------------------------------------------------------------------------------------------- */
@@ -216,10 +223,8 @@ void capi_call_free(capi_call *call)
 
 /* --- all at once ---------------------------------------------------------------------------------------- */
 
-char *capi_provider_call(capi_provider *p, const char *method, const char *params,
-                         int64_t timeout_ms, abx_error **err)
+char *capi_call_finish(capi_call *call, abx_error **err)
 {
-    capi_call *call = capi_call_start(p, method, params, timeout_ms, NULL, NULL, err);
     char *result = NULL;
     capi_event event = {0};
     while (call && event.kind != CAPI_END && capi_call_next(call, &event, -1) >= 0)
@@ -229,4 +234,10 @@ char *capi_provider_call(capi_provider *p, const char *method, const char *param
         abx_error_take(err, abx_error_copy(event.error));
     capi_call_free(call);
     return result;
+}
+
+char *capi_provider_call(capi_provider *p, const char *method, const char *params,
+                         int64_t timeout_ms, abx_error **err)
+{
+    return capi_call_finish(capi_call_start(p, method, params, timeout_ms, NULL, NULL, err), err);
 }

@@ -52,6 +52,19 @@ void capi_call_free(capi_call *call);
 char *capi_provider_call(capi_provider *p, const char *method, const char *params,
                          int64_t timeout_ms, abx_error **err);
 
+char *capi_provider_list(capi_context *ctx, abx_error **err);
+char *capi_provider_info(capi_context *ctx, const char *provider, abx_error **err);
+char *capi_provider_caps(capi_context *ctx, abx_error **err);
+char *capi_provider_verify(capi_context *ctx, const char *provider, abx_error **err);
+char *capi_provider_install(capi_context *ctx, const char *source, const char *options,
+                            abx_error **err);
+int capi_provider_remove(capi_context *ctx, const char *provider, bool force, abx_error **err);
+char *capi_settings(capi_context *ctx, abx_error **err);
+char *capi_ledger(capi_context *ctx, abx_error **err);
+char *capi_gc(capi_context *ctx, bool dry, abx_error **err);
+
 char *capi_operations(void);
+char *capi_json_member(const char *json, const char *path);
+char *capi_json_string(const char *text);
 
 #endif

@@ -74,8 +74,10 @@ static int open_loop(capi_context *ctx, abx_error **err)
     int rc = uv_loop_init(&ctx->loop);
     if (rc == 0) {
         ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (ctx->wake_fd >= 0)
+        if (ctx->wake_fd >= 0) {
+            ctx->keeper = abx_keeper_new();
             return 0;
+        }
         rc = -errno;
         (void)uv_loop_close(&ctx->loop);
     }
@@ -193,6 +195,7 @@ static void close_loop(capi_context *ctx)
         uv_close((uv_handle_t *)&timer, NULL);
         uv_run(&ctx->loop, UV_RUN_NOWAIT);
     }
+    abx_keeper_free(ctx->keeper);
     (void)uv_loop_close(&ctx->loop);
 }
 

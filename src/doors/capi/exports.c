@@ -26,6 +26,16 @@ char *abx_operations(void)
     return capi_operations();
 }
 
+char *abx_json_member(const char *json, const char *path)
+{
+    return capi_json_member(json, path);
+}
+
+char *abx_json_string(const char *text)
+{
+    return capi_json_string(text);
+}
+
 void abx_free(void *text)
 {
     free(text);
@@ -118,6 +128,54 @@ char *abx_provider_call(abx_provider *p, const char *method, const char *params,
                         abx_error **err)
 {
     return capi_provider_call((capi_provider *)p, method, params, timeout_ms, err);
+}
+
+char *abx_provider_list(abx_context *ctx, abx_error **err)
+{
+    return capi_provider_list((capi_context *)ctx, err);
+}
+
+char *abx_provider_info(abx_context *ctx, const char *provider, abx_error **err)
+{
+    return capi_provider_info((capi_context *)ctx, provider, err);
+}
+
+char *abx_provider_caps(abx_context *ctx, abx_error **err)
+{
+    return capi_provider_caps((capi_context *)ctx, err);
+}
+
+char *abx_provider_verify(abx_context *ctx, const char *provider, abx_error **err)
+{
+    return capi_provider_verify((capi_context *)ctx, provider, err);
+}
+
+char *abx_provider_install(abx_context *ctx, const char *source, const char *options,
+                           abx_error **err)
+{
+    return capi_provider_install((capi_context *)ctx, source, options, err);
+}
+
+int abx_provider_remove(abx_context *ctx, const char *provider, int force, abx_error **err)
+{
+    return capi_provider_remove((capi_context *)ctx, provider, force != 0, err);
+}
+
+/* --- upkeep --------------------------------------------------------------------------------------------- */
+
+char *abx_settings_list(abx_context *ctx, abx_error **err)
+{
+    return capi_settings((capi_context *)ctx, err);
+}
+
+char *abx_ledger_list(abx_context *ctx, abx_error **err)
+{
+    return capi_ledger((capi_context *)ctx, err);
+}
+
+char *abx_gc(abx_context *ctx, int dry_run, abx_error **err)
+{
+    return capi_gc((capi_context *)ctx, dry_run != 0, err);
 }
 
 /* --- calls ---------------------------------------------------------------------------------------------- */

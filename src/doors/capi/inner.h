@@ -12,6 +12,7 @@
 
 #include "doors/capi/capi.h"
 #include "host/host.h"
+#include "net/keeper.h"
 
 #define CAPI_WAITING_MAX ((size_t)1024 * 1024) /* bytes that wait in a call */
 #define CAPI_SEND_MAX    ((size_t)16 * 1024 * 1024)
@@ -37,6 +38,7 @@ struct capi_context {
     pid_t pid; /* of the process that made it */
     pthread_mutex_t lock;
     uv_loop_t loop;
+    abx_keeper *keeper; /* its thread starts children */
     char *home, *config_file, *profile, *program;
     bool reads_config;
     abx_log log;
@@ -104,6 +106,8 @@ typedef struct capi_section {
 int capi_enter(capi_section *s, capi_context *ctx, abx_error **err);
 void capi_leave(capi_section *s);
 bool capi_is_inherited(const capi_context *ctx);
+/* 0, or -1 and FORKED. For functions that need no lock. */
+int capi_check_process(const capi_context *ctx, abx_error **err);
 /* Out of the context for a callback, and back. */
 void capi_step_out(capi_section *s);
 void capi_step_in(capi_section *s);
@@ -127,6 +131,12 @@ void capi_item_free(capi_item *item);
 void capi_item_show(const capi_item *item, capi_event *out);
 void capi_call_unlist(capi_call *call); /* out of `ready` or `to_give` */
 void capi_call_discard(capi_call *call);
+/* capi_call_start for a provider id other than that of p; NULL: as p chooses. call.c */
+capi_call *capi_call_start_at(capi_provider *p, const char *id, const char *method,
+                              const char *params, int64_t timeout_ms, void (*on_event)(void),
+                              void *user, abx_error **err);
+/* Wait for the end of a call and free it: its result (owned), or NULL and *err. call NULL: NULL. call.c */
+char *capi_call_finish(capi_call *call, abx_error **err);
 
 const abx_adapter *const *capi_adapters(void); /* adapters.c */
 

@@ -24,6 +24,7 @@ static int open_host(capi_provider *p, const char *folder, abx_error **err)
             false, /* threads, secrets: the program beside the library makes a sandbox's first process */
         .exact_ids = !p->env,
         .self = p->ctx->program,
+        .keeper = p->ctx->keeper,
         .log = &p->ctx->log,
     };
     const char *id = NULL;
@@ -79,10 +80,8 @@ static void close_provider(capi_section *s, capi_provider *p)
 capi_provider *capi_provider_open(capi_context *ctx, const char *connection, abx_error **err)
 {
     capi_section s;
-    if (capi_is_inherited(ctx)) {
-        (void)capi_enter(&s, ctx, err);
+    if (capi_check_process(ctx, err) < 0)
         return NULL;
-    }
     ABX_AUTO_FREE char *folder = NULL;
     capi_provider *p = ABX_NEW(capi_provider);
     p->ctx = ctx;

@@ -54,13 +54,20 @@ void capi_step_out(capi_section *s)
     unblock_pipe(s);
 }
 
+int capi_check_process(const capi_context *ctx, abx_error **err)
+{
+    if (!capi_is_inherited(ctx))
+        return 0;
+    return abx_fail(err, ABX_ERR_FORKED,
+                    "this context was made by process %d, of which this one is a fork",
+                    (int)ctx->pid);
+}
+
 int capi_enter(capi_section *s, capi_context *ctx, abx_error **err)
 {
     s->ctx = ctx;
-    if (capi_is_inherited(ctx))
-        return abx_fail(err, ABX_ERR_FORKED,
-                        "this context was made by process %d, of which this one is a fork",
-                        (int)ctx->pid);
+    if (capi_check_process(ctx, err) < 0)
+        return -1;
     capi_step_in(s);
     return 0;
 }

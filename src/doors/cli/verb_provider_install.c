@@ -11,8 +11,7 @@
 #include "doors/cli/print.h"
 #include "doors/cli/store_task.h"
 #include "doors/cli/verbs.h"
-
-static const char *const step_names[] = {"new", "same", "upgrade", "downgrade", "replace"};
+#include "host/store_report.h"
 
 /* --- which common keys it may see ----------------------------------------------------------------------- */
 
@@ -115,27 +114,6 @@ static int confirm_step(abx_cli *cli, const abx_store_change *c, abx_error **err
 
 /* --- what was done -------------------------------------------------------------------------------------- */
 
-static yyjson_mut_doc *as_json(const abx_store_change *c)
-{
-    yyjson_mut_val *root = NULL;
-    yyjson_mut_doc *d = abx_mut_new(&root);
-    const abx_store_entry *e = &c->now;
-    abx_mut_str(d, root, "id", e->id);
-    abx_mut_str(d, root, "version", e->version);
-    abx_mut_str(d, root, "step", step_names[c->step]);
-    abx_mut_str(d, root, "previousVersion", c->then.version);
-    abx_mut_str(d, root, "kind", abx_kind_name(e->kind));
-    abx_mut_str(d, root, "trust", abx_trust_name(e->trust));
-    abx_mut_str(d, root, "source", e->source);
-    abx_mut_str(d, root, "treeSha256", e->tree_sha256);
-    abx_mut_str(d, root, "folder", e->folder);
-    yyjson_mut_val *consent = abx_mut_arr(d, root, "consent");
-    for (int k = 0; k < ABX_CORE_COUNT; k++)
-        if (e->consent[k])
-            yyjson_mut_arr_add_str(d, consent, abx_core_key_name((abx_core_key)k));
-    return d;
-}
-
 static void tell_step(const abx_cli *cli, const abx_store_change *c)
 {
     const abx_store_entry *e = &c->now;
@@ -164,7 +142,7 @@ static int finish(abx_cli *cli, abx_store_change *c, abx_error **err)
 {
     if (confirm_step(cli, c, err) < 0 || find_consent(cli, c, err) < 0)
         return -1;
-    ABX_AUTO_MUT d = as_json(c);
+    ABX_AUTO_MUT d = abx_store_change_report(c);
     if (cli->dry_run)
         return abx_dry_run_add(cli, "provider.install", c->now.id, ABX_TAKE(d), err);
     if (abx_store_commit(c, err) < 0)

@@ -11,33 +11,14 @@
 #include "doors/cli/table.h"
 #include "doors/cli/verbs.h"
 #include "host/ledger.h"
+#include "host/store_report.h"
 
 /* --- remove --------------------------------------------------------------------------------------------- */
-
-/* Sandboxes that nobody could reach any more. */
-static size_t sandboxes_of(const char *home, const char *id)
-{
-    abx_ledger *ledger = NULL;
-    abx_ledger_entry *entries = NULL;
-    size_t count = 0, bad_count = 0, found = 0;
-    char **bad = NULL;
-    if (abx_ledger_open(home, &ledger, NULL) < 0)
-        return 0;
-    if (abx_ledger_read(ledger, &entries, &count, &bad, &bad_count, NULL) == 0)
-        for (size_t i = 0; i < count; i++)
-            found += strcmp(entries[i].provider, id) == 0;
-    abx_ledger_entries_free(entries, count);
-    for (size_t i = 0; i < bad_count; i++)
-        free(bad[i]);
-    free(bad);
-    abx_ledger_free(ledger);
-    return found;
-}
 
 static int remove_one(abx_cli *cli, const char *home, const char *id, const abx_store_task *task,
                       abx_error **err)
 {
-    size_t left = abx_store_has(home, id) ? sandboxes_of(home, id) : 0;
+    size_t left = abx_store_has(home, id) ? abx_ledger_count_of(home, id) : 0;
     if (left > 0 && !cli->dry_run) {
         ABX_AUTO_FREE char *question = abx_format(
             "provider '%s' has %zu sandbox%s, which cannot be reached without it; remove it?", id,
@@ -87,26 +68,14 @@ typedef struct report {
 static int verify_one(report *r, const char *home, const char *id, const abx_store_task *task,
                       abx_error **err)
 {
-    abx_plugin *p = NULL;
-    ABX_AUTO_ERROR why = NULL;
-    int rc = abx_store_load_task(home, id, task, &p, &why);
-    if (rc < 0 && (why->id == ABX_ERR_CANCELLED || why->id == ABX_ERR_TIMEOUT))
-        return abx_error_take(err, ABX_TAKE(why));
-    const char *status = rc < 0 ? "failed" : p->trust == ABX_TRUST_LINK ? "not compared" : "ok";
-    yyjson_mut_val *o = yyjson_mut_arr_add_obj(r->d, r->list);
-    abx_mut_str(r->d, o, "id", id);
-    abx_mut_str(r->d, o, "version", p ? p->manifest->version : NULL);
-    abx_mut_str(r->d, o, "trust", p ? abx_trust_name(p->trust) : NULL);
-    abx_mut_bool(r->d, o, "ok", rc == 0);
-    abx_mut_bool(r->d, o, "compared", rc == 0 && p->trust != ABX_TRUST_LINK);
-    if (why)
-        abx_mut_put(r->d, o, "problem", abx_error_json(r->d, why));
-    const char *cells[] = {id, p ? p->manifest->version : NULL, p ? abx_trust_name(p->trust) : NULL,
-                           status, why ? why->message : NULL};
+    abx_store_verdict v = {0};
+    if (abx_store_judge(home, id, task, r->d, r->list, &v, err) < 0)
+        return -1;
+    const char *cells[] = {id, v.version, v.trust, v.status, v.problem ? v.problem->message : NULL};
     abx_table_add(&r->table, cells);
-    abx_plugin_free(p);
-    if (why && r->bad++ == 0)
-        r->first = ABX_TAKE(why);
+    if (v.problem && r->bad++ == 0)
+        r->first = ABX_TAKE(v.problem);
+    abx_store_verdict_clear(&v);
     return 0;
 }
 

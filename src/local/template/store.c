@@ -58,9 +58,10 @@ int abx_store_open(abx_local *local, bool make, abx_store *out, abx_error **err)
     abx_local_look(local);
     if (local->base_fd < 0)
         return 0;
-    mode_t mask = umask(0);
+    mode_t mask = make ? umask(0) : 0; /* who makes is a program of its own */
     int rc = open_all(out, make, err);
-    umask(mask);
+    if (make)
+        umask(mask);
     if (rc < 0)
         abx_store_close(out);
     return rc;

@@ -3,6 +3,7 @@
 #define EXAMPLE_H
 
 #include <abx/abx.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,16 @@ static inline _Noreturn void fail(abx_error *err)
 /* A text built like printf does it; the caller frees it. */
 static inline __attribute__((format(printf, 1, 2))) char *text(const char *format, ...)
 {
-    char *out = NULL;
-    __builtin_va_list words;
-    __builtin_va_start(words, format);
-    if (vasprintf(&out, format, words) < 0)
+    va_list words, again;
+    va_start(words, format);
+    va_copy(again, words);
+    size_t size = (size_t)vsnprintf(NULL, 0, format, words) + 1;
+    char *out = malloc(size);
+    if (!out)
         abort();
-    __builtin_va_end(words);
+    vsnprintf(out, size, format, again);
+    va_end(words);
+    va_end(again);
     return out;
 }
 

@@ -1,5 +1,4 @@
 /* providers: the providers that can be used here, and what each can do. */
-#define _GNU_SOURCE
 #include "example.h"
 
 int main(void)

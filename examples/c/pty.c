@@ -1,5 +1,4 @@
 /* pty LINE: open a shell on a terminal of 100 columns, type a line, show what it answers, leave. */
-#define _GNU_SOURCE
 #include "example.h"
 
 static void type(abx_provider *p, const char *sandbox, const char *pty, const char *line)

@@ -1,5 +1,4 @@
 /* run COMMAND [ARGUMENT...]: run a command in a sandbox of its own, show its output, end with its exit code. */
-#define _GNU_SOURCE
 #include "example.h"
 
 /* ["word","word"…] */

@@ -1,5 +1,4 @@
 /* stream: two commands at once in one sandbox, their output as it comes, in a loop of this program's own. */
-#define _GNU_SOURCE
 #include "example.h"
 
 #include <poll.h>
@@ -37,8 +36,9 @@ int main(void)
     if (!p)
         fail(err);
     char *sandbox = new_sandbox(p);
-    start(p, sandbox, "for i in 1 2 3; do echo $i; sleep 0.2; done", "numbers");
-    start(p, sandbox, "sleep 0.3; echo a word", "word");
+    static char numbers[] = "numbers", word[] = "word";
+    start(p, sandbox, "for i in 1 2 3; do echo $i; sleep 0.2; done", numbers);
+    start(p, sandbox, "sleep 0.3; echo a word", word);
 
     struct pollfd fd = {abx_context_fd(ctx, &err), POLLIN, 0}; /* and whatever else this program waits for */
     if (fd.fd < 0)

@@ -1,5 +1,4 @@
 /* upload FILE: write a file of this machine into a sandbox, and count its lines there. */
-#define _GNU_SOURCE
 #include "example.h"
 
 static char *finish(abx_call *call)

@@ -31,7 +31,7 @@ static char *beside(void)
         !strchr(info.dli_fname, '/'))
         return NULL;
     ABX_AUTO_FREE char *dir = abx_path_dir(info.dli_fname);
-    const char *const places[] = {"abx", "../bin/abx"};
+    const char *const places[] = {"abx", "../bin/abx", "../../bin/abx"}; /* lib/TRIPLE/libabx.so */
     for (size_t i = 0; i < ABX_COUNT(places); i++) {
         ABX_AUTO_FREE char *path = abx_path_join(dir, places[i]);
         if (access(path, X_OK) == 0)

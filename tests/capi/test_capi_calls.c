@@ -2,7 +2,7 @@
 #include "rig.h"
 
 #include <poll.h>
-#include <pthread.h>
+#include <time.h>
 
 static void output_and_exit_code(void **state)
 {
@@ -91,6 +91,25 @@ static void callbacks_by_the_descriptor(void **state)
     }
 }
 
+/* With nothing to do the descriptor is silent, and a wait costs no processor time. */
+static void an_idle_context_sleeps(void **state)
+{
+    rig *r = *state;
+    struct pollfd p = {abx_context_fd(r->ctx, NULL), POLLIN, 0};
+    struct timespec before, after;
+    int quiet = 0;
+    for (int i = 0; i < 1000 && !quiet; i++) {
+        quiet = poll(&p, 1, 100) == 0;
+        abx_context_run(r->ctx, 0);
+    }
+    assert_true(quiet);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    assert_int_equal(abx_context_run(r->ctx, 1000), 0);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec <
+                500000000L); /* it would be all of the second */
+}
+
 static void ready_names_the_calls_that_have_something(void **state)
 {
     rig *r = *state;
@@ -167,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_slow_reader_loses_nothing),
         cmocka_unit_test(input_goes_in_and_comes_back),
         cmocka_unit_test(callbacks_by_the_descriptor),
+        cmocka_unit_test(an_idle_context_sleeps),
         cmocka_unit_test(ready_names_the_calls_that_have_something),
         cmocka_unit_test(a_stopped_call_says_so),
         cmocka_unit_test(what_is_wrong_is_refused),

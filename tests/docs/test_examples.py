@@ -55,6 +55,8 @@ def test_example(page, n, block, tmp_path):
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "ABX_HOME": str(home / ".abx"),
+        "PKG_CONFIG_PATH": str(BUILD),
+        "LD_LIBRARY_PATH": str(BUILD),
     }
     try:
         done = subprocess.run(

@@ -69,6 +69,11 @@ static int read_options(capi_context *ctx, const char *text, abx_error **err)
     return ctx->home ? 0 : -1;
 }
 
+static void on_prepare(uv_prepare_t *alive)
+{
+    (void)alive;
+}
+
 static int open_loop(capi_context *ctx, abx_error **err)
 {
     int rc = uv_loop_init(&ctx->loop);
@@ -76,6 +81,8 @@ static int open_loop(capi_context *ctx, abx_error **err)
         ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (ctx->wake_fd >= 0) {
             ctx->keeper = abx_keeper_new();
+            uv_prepare_init(&ctx->loop, &ctx->alive);
+            uv_prepare_start(&ctx->alive, on_prepare);
             return 0;
         }
         rc = -errno;
@@ -183,6 +190,7 @@ static void on_waited(uv_timer_t *timer)
 
 static void close_loop(capi_context *ctx)
 {
+    uv_close((uv_handle_t *)&ctx->alive, NULL);
     uv_run(&ctx->loop, UV_RUN_DEFAULT);
     bool holding = false;
     uv_walk(&ctx->loop, hold, &holding);

@@ -38,6 +38,7 @@ struct capi_context {
     pid_t pid; /* of the process that made it */
     pthread_mutex_t lock;
     uv_loop_t loop;
+    uv_prepare_t alive; /* a loop with nothing in it would not let anybody sleep */
     abx_keeper *keeper; /* its thread starts children */
     char *home, *config_file, *profile, *program;
     bool reads_config;

@@ -3,6 +3,8 @@ real servers do wrong, one by one."""
 
 import json
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,41 @@ def test_options_reach_the_server(cloud):
     assert cloud("create", "--network", "none", "--json", code=6).error["code"] == "E8004"
 
 
+def test_more_options_reach_the_server(cloud):
+    volumes = [{"name": "data", "mountPath": "/data", "readOnly": True, "pvc": {"claimName": "claim-1"}}]
+    words = {"volumes": json.dumps(volumes), "resources": '{"cpu":"500m","memory":"300Mi","gpu":"1"}', "extensions": '{"access.renew.extend.seconds":"1800"}',
+             "platform": "linux/amd64", "image": "private/image:2", "image-user": "me", "timeout": "900", "entrypoint": '["sleep","1000"]'}
+    one = cloud.ok("create", *[w for k, v in words.items() for w in ("-O", f"{k}={v}")], env={"OPEN_SANDBOX_PROTOCOL": "http"}).text.strip()
+    asked = cloud.server.boxes[one].asked
+    cloud.ok("kill", one)
+    assert asked["volumes"] == volumes and asked["resourceLimits"] == {"cpu": "500m", "memory": "300Mi", "gpu": "1"}
+    assert asked["extensions"] == {"access.renew.extend.seconds": "1800"} and asked["platform"] == {"os": "linux", "arch": "amd64"}
+    assert asked["image"] == {"uri": "private/image:2", "auth": {"username": "me", "password": ""}}
+    assert asked["timeout"] == 900 and asked["entrypoint"] == ["sleep", "1000"]
+
+
+def test_networks(cloud, box):
+    """With a sidecar: a policy at the making, and later another; limited and unlimited ones cannot change into each other."""
+    cloud.server.faults["egress"] = True
+    one = cloud.ok("create", "-O", "egress=true", "--network", "allow:a.example,allow:*.b.example").text.strip()
+    policy = cloud.server.boxes[one].egress["policy"]
+    try:
+        assert policy == {"defaultAction": "deny", "egress": [{"action": "allow", "target": "a.example"}, {"action": "allow", "target": "*.b.example"}]}
+        cloud.ok("network", one, "allow:c.example,allow:a.example", "-O", "egress=true")
+        assert {r["target"] for r in policy["egress"]} == {"a.example", "c.example"} and policy["defaultAction"] == "deny"
+        cloud.ok("network", one, "none", "-O", "egress=true")
+        assert policy["egress"] == []
+        assert cloud("network", one, "internet", "-O", "egress=true", "--json", code=6).error["code"] == "E8004"
+        assert cloud("network", one, "allow:a.example:443", "-O", "egress=true", "--json", code=6).error["code"] == "E8004"
+        r = cloud("network", box(), "none", "-O", "egress=true", "--json")  # made without a policy: nothing stands beside it
+        assert r.code and "E8008" not in r.errors, repr(r)
+    finally:
+        cloud("kill", one)
+    one = cloud.ok("create", "-O", 'network-policy={"defaultAction":"allow","egress":[{"action":"deny","target":"x.example"}]}').text.strip()
+    assert cloud.server.boxes[one].asked["networkPolicy"]["egress"] == [{"action": "deny", "target": "x.example"}]
+    cloud.ok("kill", one)
+
+
 def test_an_entrypoint_that_ends_is_told_with_its_code(cloud):
     r = cloud("create", "-O", 'entrypoint=["sh","-c","exit 7"]', "--json")
     assert r.error["code"] == "E6004" and "exited with code 7" in r.error["message"], repr(r)
@@ -179,6 +216,55 @@ def test_a_download_that_breaks_goes_on_where_it_was(cloud, box):
     one, data = box("cutDownload"), bytes(range(256)) * 40
     cloud.ok("files", "write", f"{one}:x", input=data)
     assert cloud.ok("files", "cat", f"{one}:x").out == data
+
+
+def test_connections_that_are_cut(cloud, box):
+    """Each connection to the sandbox brings so many bytes and no more: what can be asked again is, and nothing is told twice or left out."""
+    one, data = box(), bytes(range(256)) * 200
+    cloud.ok("files", "write", f"{one}:x", input=data)
+    cloud.server.faults["cutAfter"] = 20000
+    assert cloud.ok("files", "cat", f"{one}:x").out == data
+    r = cloud("exec", one, "--", "sh", "-c", "seq 1 20000; exit 3")
+    assert r.code == 3 and r.text == "".join(f"{n}\n" for n in range(1, 20001)), repr(r)[:2000]
+
+
+def test_a_terminal_whose_tail_is_lost(cloud, box, terminal):
+    """execd tells the end before the last of the output: what a program wrote last is seen nevertheless."""
+    one = box("lostTail")
+    for _ in range(3):
+        t = terminal(cloud, "exec", "-it", one, "--", "sh", "-c", "seq 1 3000; echo the last words; exit 4")
+        assert t.end() == 4
+        assert b"3000\r\nthe last words\r\n" in t.seen, t.seen[-300:]
+
+
+COOKIES = """import http.server as h, sys
+class H(h.BaseHTTPRequestHandler):
+    def do_GET(s):
+        s.send_response(200); s.send_header('Set-Cookie', 'session=of-a-user'); s.end_headers(); s.wfile.write(str(s.headers.get('Cookie')).encode())
+h.HTTPServer(('127.0.0.1', 3000), H).serve_forever()"""
+
+
+def test_cookies_that_the_server_replays(cloud, box):
+    """The server's proxy keeps cookies of one caller for all: the provider neither sends nor minds them."""
+    cloud.env["OPEN_SANDBOX_USE_SERVER_PROXY"] = "true"
+    try:
+        one = box()
+        cloud.ok("exec", "-d", one, "--", "python3", "-c", COOKIES)
+        url = cloud.ok("port", one, "3000", "--json").json["url"]
+
+        def get():
+            try:
+                return urllib.request.urlopen(url, timeout=20).read()
+            except urllib.error.URLError:
+                return None
+        assert wait_for(get) == b"None"
+        assert get() == b"session=of-a-user"  # which nobody sent
+        assert cloud.server.boxes[one].jar
+        assert cloud.ok("exec", one, "--", "echo", "on").text == "on\n"
+        cloud.ok("files", "write", f"{one}:x", input=b"x" * 100000)
+        assert cloud.ok("files", "cat", f"{one}:x").out == b"x" * 100000
+    finally:
+        del cloud.env["OPEN_SANDBOX_USE_SERVER_PROXY"]
 
 
 def test_code_whose_end_comes_before_its_output(cloud, box):

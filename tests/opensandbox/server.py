@@ -19,6 +19,9 @@ from urllib.parse import parse_qsl, urlsplit
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "execd"))
 
+sys.path.insert(0, str(HERE))
+
+import egress  # noqa: E402
 import web  # noqa: E402
 from web import Failed, Gone  # noqa: E402
 
@@ -126,7 +129,9 @@ class Box:
         self.awake.set()
         self.metadata, self.created, self.changed = dict(asked.get("metadata") or {}), now(), now()
         self.expires = now() + timedelta(seconds=asked["timeout"]) if asked.get("timeout") else None
-        self.state, self.ended, self.lock = "Running", None, threading.RLock()
+        self.state, self.ended, self.lock, self.egress = "Running", None, threading.RLock(), None
+        if asked.get("networkPolicy"):
+            egress.adopt(self, asked["networkPolicy"])
         words = ["create", "--timeout", "none"]
         for name, value in (asked.get("env") or {}).items():
             words += ["-e", f"{name}={value}"] if value is not None else []
@@ -191,7 +196,7 @@ class Box:
 class Server(web.Server):
     """abx: a harness's home, where the sandboxes live. faults: name → value: `status` [(path pattern, times, status, headers, body)],
     `pending` n GETs, `refuse` n answers 502 to execd through the proxy, `endpointHeaders` {name: value} that execd must bear,
-    `cutAfter` n bytes of each connection to a sandbox, `createDelay` seconds, `noSnapshots`. execd_faults: see execd.py."""
+    `cutAfter` n bytes of each connection to a sandbox, `createDelay` seconds, `noSnapshots`, `egress`: there is a sidecar. execd_faults: see execd.py."""
 
     def __init__(self, abx, key="key-of-tests", program=None, kernels="python,bash", version="A", limits=True):
         super().__init__(("127.0.0.1", 0), Lifecycle)
@@ -261,7 +266,7 @@ def check_create(server, asked):
     check_labels(asked.get("metadata") or {})
     if asked.get("snapshotId") and asked["snapshotId"] not in server.snapshots:
         raise Failed(404, "SNAPSHOT::NOT_FOUND", f"Snapshot '{asked['snapshotId']}' not found.")
-    if asked.get("networkPolicy") or asked.get("secureAccess"):
+    if (asked.get("networkPolicy") and not server.faults.get("egress")) or asked.get("secureAccess"):
         raise Failed(400, "SANDBOX::INVALID_PARAMETER", "egress.image must be configured when networkPolicy is provided.")
     for volume in asked.get("volumes") or []:
         if "host" in volume:
@@ -406,6 +411,8 @@ def endpoint(handler, id, port):
         raise Failed(400, "DOCKER::INVALID_PORT", "Port must be between 1 and 65535.")
     if handler.ask("expires"):
         raise Failed(400, "SANDBOX::API_NOT_SUPPORTED", "Signed endpoints are not supported.")
+    if port == 18080 and box.egress:
+        return handler.answer(200, egress.endpoint(handler, box))
     if handler.ask("use_server_proxy") == "true":
         prefix = "/v1" if handler.server.version == "D" else ""
         said = {"endpoint": f"{handler.headers.get('Host')}{prefix}/sandboxes/{id}/proxy/{port}"}
@@ -606,6 +613,9 @@ class Lifecycle(web.Handler):
         through = re.fullmatch(r"(?:/v1)?/sandboxes/([^/]+)/proxy/(\d+)(/.*)?", self.where)
         if through and ".." not in self.where:
             return proxied(self, *through.groups())
+        sidecar = re.fullmatch(r"/egress/([^/]+)/policy", self.where)
+        if sidecar and (box := self.server.boxes.get(sidecar[1])) and box.egress:
+            return egress.policy(self, box)
         key = self.headers.get("OPEN-SANDBOX-API-KEY")
         if self.server.key and key != self.server.key:
             code = "INVALID_API_KEY" if key else "MISSING_API_KEY"

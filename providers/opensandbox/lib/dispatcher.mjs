@@ -62,6 +62,10 @@ export class Dispatcher {
     this.work.add(work);
     try {
       return (await work) ?? {};
+    } catch (e) {
+      // a body that broke, wherever it was read
+      if (!(e instanceof TypeError) || !/^(terminated|fetch failed)$/.test(e.message)) throw e;
+      throw new Failure("E6001", `a connection of '${method}' broke: ${e.cause?.message ?? e.message}`, { cause: e });
     } finally {
       this.work.delete(work);
       if (input) {

@@ -15,6 +15,16 @@ const LONG = 120000; // longer commands go through a file: an argument may have 
 export const folderOf = (name) => `/tmp/.abx-${name}`;
 export const newName = () => [...crypto.getRandomValues(new Uint8Array(10))].map((b) => (b % 36).toString(36)).join("");
 
+function joined(parts) {
+  const whole = new Uint8Array(parts.reduce((n, part) => n + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
 /** Ends all that bears a name in its environment, whatever its group. */
 export const killScript = (name) => `f=${folderOf(name)}; p=$(cat $f/pid 2>/dev/null); [ -n "$p" ] && kill -KILL -- "-$p" 2>/dev/null
 i=0; while [ $i -lt 40 ]; do
@@ -236,12 +246,24 @@ export class Processes {
     return Object.fromEntries(Object.values(JSON.parse(text)).map((info) => [info.path.split("/").at(-1), info.size]));
   }
 
+  /** Bytes of a file from `from` on; a connection that breaks in the middle is taken up again where it was. */
   async piece(call, file, from, upTo = Infinity) {
-    const headers = { Range: `bytes=${from}-${Math.min(upTo, from + PIECE) - 1}` };
-    const path = `/files/download?path=${encodeURIComponent(`${call.folder}/${file}`)}`;
-    const response = await this.client.execd(call.id, "GET", path, { headers, signal: call.signal, patience: 15000 });
-    const bytes = new Uint8Array(await response.arrayBuffer());
-    return response.status === 206 || (response.status === 200 && from === 0) ? bytes : new Uint8Array(0);
+    const path = `/files/download?path=${encodeURIComponent(`${call.folder}/${file}`)}`, parts = [];
+    for (let at = from, turn = 1; ; turn++) {
+      const headers = { Range: `bytes=${at}-${Math.min(upTo, from + PIECE) - 1}` };
+      const response = await this.client.execd(call.id, "GET", path, { headers, signal: call.signal, patience: 15000 });
+      const reader = response.status === 206 || (response.status === 200 && at === 0) ? response.body.getReader() : null;
+      if (!reader) return response.body?.cancel(), joined(parts);
+      try {
+        for (let part; !(part = await reader.read()).done; at += part.value.length, turn = 1) parts.push(part.value);
+        return joined(parts);
+      } catch (cause) {
+        call.signal.throwIfAborted();
+        await this.client.gone(call.id);
+        if (turn > 4) throw new Failure("E6001", `the connection to sandbox '${call.id}' broke while output was read`, { cause });
+        await sleep(100 * turn, call.signal);
+      }
+    }
   }
 
   /** Tells bytes. While the reader does not take them, a process that writes on is stopped at AHEAD. */

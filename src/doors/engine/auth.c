@@ -122,7 +122,7 @@ bool engine_admits(engine *e, abx_exchange *x)
     size_t hosts, origins, tokens;
     const char *host = engine_header(x, "Host", &hosts);
     (void)engine_header(x, "Origin", &origins);
-    if (!is_own_host(host) || hosts != 1) {
+    if (!is_own_host(host) || hosts != 1 || abx_exchange_target(x)[0] != '/') {
         forbid(x, "the engine serves no such host: only 127.0.0.1, localhost and [::1]");
         return false;
     }

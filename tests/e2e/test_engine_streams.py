@@ -12,9 +12,9 @@ import threading
 import pytest
 
 from engine_client import Engine, Events, output
-from harness import ROOT, count, wait_for
+from harness import count, wait_for
 
-pytestmark = [] if ROOT else [pytest.mark.once]
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")

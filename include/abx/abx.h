@@ -140,10 +140,9 @@ ABX_API char *abx_provider_describe(abx_provider *p, abx_error **err);
 
 /* --- calls ------------------------------------------------------------------------------------------- */
 
-#define ABX_KIND_EVENT 1 /* name: of the event; data: JSON */
-#define ABX_KIND_CHUNK 2 /* name: the channel (stdout, stderr, pty, body); data: bytes */
-#define ABX_KIND_END                                                                               \
-    3 /* the last one. error NULL: data is the result (JSON), else data is the error as JSON */
+#define ABX_KIND_EVENT    1 /* name: of the event; data: JSON */
+#define ABX_KIND_CHUNK    2 /* name: the channel (stdout, stderr, pty, body); data: bytes */
+#define ABX_KIND_END      3 /* the last one; data: the result, or error as JSON */
 #define ABX_KIND_WRITABLE 4 /* abx_call_send answered 0 before; now there is room */
 
 typedef struct abx_event {

@@ -4,7 +4,16 @@
 #ifndef ABX_JSHOST_LOCK_H
 #define ABX_JSHOST_LOCK_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
+
+/* Whether a locked process here can open files, those that looking up names and trusting servers needs: the kernel has Landlock. Where
+ * it has not, the parent names the bundle of authorities in this variable, and the descriptor in SSL_CERT_FILE ("/dev/fd/N": see
+ * net/ca.h); the child opens it before its lock. Any thread. */
+bool abx_js_lock_opens_files(void);
+#define ABX_JS_AUTHORITIES    "ABX_JS_AUTHORITIES"
+#define ABX_JS_AUTHORITIES_FD 200
 
 /* Limits of the process, and what must be read before: nothing later. 0, or -1 and *err. */
 int abx_js_lock(abx_error **err);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
@@ -222,8 +221,7 @@ static void add_allowed(program *p)
 int abx__js_lock_calls(abx_error **err)
 {
     program p = {.len = 0};
-    bool has_landlock =
-        syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+    bool has_landlock = abx_js_lock_opens_files();
     load(&p, offsetof(struct seccomp_data, arch));
     add(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
     answer(&p, SECCOMP_RET_KILL_PROCESS);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -51,13 +52,34 @@ static void allow_authorities(int set)
     abx_ca_places_clear(&places);
 }
 
+/* Without it no file can be opened later: the bundle is open from now on, under the name that SSL_CERT_FILE has for this. */
+static void hold_authorities(void)
+{
+    const char *path = getenv(ABX_JS_AUTHORITIES);
+    ABX_AUTO_FD fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        (void)dup3(fd, ABX_JS_AUTHORITIES_FD, O_CLOEXEC);
+}
+
+static long landlock_version(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+bool abx_js_lock_opens_files(void)
+{
+    return landlock_version() >= 1;
+}
+
 int abx__js_lock_files(abx_error **err)
 {
     static const char *const names[] = {"/etc/resolv.conf", "/etc/hosts",     "/etc/nsswitch.conf",
                                         "/etc/gai.conf",    "/etc/host.conf", "/etc/services"};
-    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    if (version < 1)
-        return 0; /* a kernel without it: the filter of system calls refuses to open files */
+    long version = landlock_version();
+    if (version < 1) { /* a kernel without it: the filter of system calls refuses to open files */
+        hold_authorities();
+        return 0;
+    }
     ruleset rights = {.files = rights_of[version < 5 ? version - 1 : 4],
                       .scoped = version >= 6 ? SCOPES : 0};
     size_t size = version >= 6 ? sizeof(rights) : sizeof(rights.files);

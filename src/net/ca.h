@@ -18,7 +18,9 @@ typedef struct abx_ca_places {
     bool by_environment; /* SSL_CERT_FILE or SSL_CERT_DIR said so */
 } abx_ca_places;
 
-/* SSL_CERT_FILE and SSL_CERT_DIR where they are set, else the usual place of the distribution: a hashed folder, else a
+/* A client reads a file named "/dev/fd/N" from the descriptor N, without opening anything (http_trust.c).
+ *
+ * SSL_CERT_FILE and SSL_CERT_DIR where they are set, else the usual place of the distribution: a hashed folder, else a
  * bundle, else neither. No file is opened. */
 void abx_ca_places_find(abx_ca_places *places);
 /* The same for a process that shall open few files: a bundle goes before a folder. */

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <openssl/x509.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -74,13 +76,37 @@ static int by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_NAM
 
 /* --- what this machine has ------------------------------------------------------------------------ */
 
+/* A descriptor from its beginning. As abx_read_file, but that it is never absent. */
+static int read_descriptor(int fd, abx_buf *out, abx_error **err)
+{
+    char part[16 * 1024];
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot read descriptor %d", fd);
+    for (ssize_t n; (n = read(fd, part, sizeof(part))) != 0;)
+        if (n < 0)
+            return abx_fail_errno(err, ABX_ERR_NETWORK, errno, "cannot read descriptor %d", fd);
+        else if (abx_buf_add(out, part, (size_t)n) < 0)
+            return abx_fail(err, ABX_ERR_NETWORK, "descriptor %d holds too much", fd);
+    return 0;
+}
+
+/* "/dev/fd/N" is read without opening anything: a process that may open no file has it open already. */
+static int read_bundle(const char *path, abx_buf *out, abx_error **err)
+{
+    int fd;
+    char rest;
+    if (sscanf(path, "/dev/fd/%d%c", &fd, &rest) == 1)
+        return read_descriptor(fd, out, err);
+    return abx_read_file(path, BUNDLE_MAX, out, err);
+}
+
 static int open_bundle(abx__trust *t, abx_error **err)
 {
     ABX_AUTO_BUF text = ABX_BUF(BUNDLE_MAX);
     const char *why = t->places.by_environment ? " (SSL_CERT_FILE)" : "";
     ABX_AUTO_ERROR cause = NULL;
 
-    int rc = abx_read_file(t->places.file, BUNDLE_MAX, &text, &cause);
+    int rc = read_bundle(t->places.file, &text, &cause);
     if (rc == 1)
         return abx_fail_errno(err, ABX_ERR_NETWORK, ENOENT,
                               "cannot read the certificate authorities in '%s'%s", t->places.file,

@@ -1,5 +1,6 @@
-/* Runs a program in a world without user namespaces, as a container's default filter makes it:
+/* Runs a program in a world without user namespaces, as a container's default filter makes it, or without Landlock, as an old kernel:
  * deny_userns MODE PROGRAM [ARG...]
+ *   landlock Landlock's first system call is absent
  *   filter   clone3 is absent, unshare and clone with CLONE_NEWUSER are refused
  *   limit    a user namespace whose own limit of further ones is 0 */
 #include <errno.h>
@@ -32,6 +33,25 @@ static int write_file(const char *path, const char *text)
     return n < 0 ? -1 : 0;
 }
 
+static int use(struct sock_filter *code, size_t n)
+{
+    struct sock_fprog program = {(unsigned short)n, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int set_no_landlock(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    return use(code, sizeof code / sizeof *code);
+}
+
 static int set_filter(void)
 {
 #define NR   offsetof(struct seccomp_data, nr)
@@ -48,10 +68,7 @@ static int set_filter(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof code / sizeof *code, code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -1;
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    return use(code, sizeof code / sizeof *code);
 }
 
 /* From outside of the new namespace, so that root may map every id as it is; others map their own. */
@@ -93,10 +110,13 @@ static int set_limit(void)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        fprintf(stderr, "usage: deny_userns filter|limit PROGRAM [ARG...]\n");
+        fprintf(stderr, "usage: deny_userns landlock|filter|limit PROGRAM [ARG...]\n");
         return 99;
     }
-    if ((strcmp(argv[1], "filter") == 0 ? set_filter() : set_limit()) < 0)
+    int rc = strcmp(argv[1], "landlock") == 0 ? set_no_landlock()
+             : strcmp(argv[1], "filter") == 0 ? set_filter()
+                                              : set_limit();
+    if (rc < 0)
         return fail(argv[1]);
     execv(argv[2], argv + 2);
     return fail(argv[2]);

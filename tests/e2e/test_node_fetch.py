@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from harness import HELPERS
+
 pytestmark = pytest.mark.once
 
 NET = Path(__file__).resolve().parents[1] / "plugins" / "net"
@@ -133,15 +135,15 @@ def home(tmp_path):
     return folder
 
 
-def run(home, *words, env=None):
+def run(home, *words, env=None, under=()):
     abx = Path(os.environ["ABX_BUILD"]) / "abx"
     environment = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "ABX_HOME": str(home), **(env or {})}
-    return subprocess.run([abx, *words], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run([*under, abx, *words], env=environment, capture_output=True, text=True, timeout=120)
 
 
-def ask(home, word, *args, env=None):
+def ask(home, word, *args, env=None, under=()):
     """What the word answered: JSON, or the text of its error."""
-    done = run(home, "-P", "net", "run", "--", word, *map(str, args), env=env)
+    done = run(home, "-P", "net", "run", "--", word, *map(str, args), env=env, under=under)
     assert done.returncode == 0, done.stderr
     try:
         return json.loads(done.stdout)
@@ -241,6 +243,22 @@ def test_tls_with_the_authorities_of_this_machine(home, certificate):
     assert ask(home, "get", server.url, "/echo", env={"SSL_CERT_FILE": str(certificate[0])})["status"] == 200
     server.shutdown()
     server.server_close()
+
+
+def test_tls_without_landlock(home, certificate, tmp_path):
+    """An old kernel: no file can be opened once the module runs, so the bundle of authorities is open before. Twice, since each client reads it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    server, old = serve(context), [HELPERS / "deny_userns", "landlock"]
+    try:
+        assert ask(home, "get", server.url, "/echo", env={"SSL_CERT_FILE": str(certificate[0])}, under=old)["status"] == 200
+        assert ask(home, "get", server.url, "/echo", under=old).startswith("TypeError: fetch failed <- ERR_TLS_CERT")
+        (tmp_path / "hashed").mkdir()
+        failed = ask(home, "get", server.url, "/echo", env={"SSL_CERT_DIR": str(tmp_path / "hashed"), "SSL_CERT_FILE": ""}, under=old)
+        assert failed.startswith("TypeError: fetch failed")  # a folder is out of reach; no server is trusted unseen
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_proxy_of_the_environment_is_used(home, server):

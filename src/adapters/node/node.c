@@ -11,6 +11,7 @@
 #include "host/store_tree.h"
 #include "jshost/bundle.h"
 #include "jshost/jshost.h"
+#include "jshost/lock.h"
 #include "local/starter.h"
 #include "net/ca.h"
 
@@ -79,7 +80,7 @@ static char **make_environment(void)
 {
     static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
                                           "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
-    char **list = abx_alloc_array(ABX_COUNT(proxies) + 3, sizeof(char *));
+    char **list = abx_alloc_array(ABX_COUNT(proxies) + 4, sizeof(char *));
     abx_ca_places places;
     size_t count = 0;
     for (size_t i = 0; i < ABX_COUNT(proxies); i++) {
@@ -88,8 +89,12 @@ static char **make_environment(void)
             list[count++] = abx_format("%s=%s", proxies[i], value);
     }
     abx_ca_places_find_bundle(&places);
-    if (places.file)
+    if (places.file && !abx_js_lock_opens_files()) {
+        list[count++] = variable(ABX_JS_AUTHORITIES, places.file);
+        list[count++] = abx_format("SSL_CERT_FILE=/dev/fd/%d", ABX_JS_AUTHORITIES_FD);
+    } else if (places.file) {
         list[count++] = variable("SSL_CERT_FILE", places.file);
+    }
     if (places.dir && places.by_environment)
         list[count++] = abx_format("SSL_CERT_DIR=%s", places.dir);
     else if (places.dir)

@@ -101,7 +101,7 @@ def answers(op, results, events):
         return {"200": {"description": "the bytes", "content": raw}, "206": {"description": "a part of them", "content": raw},
                 "416": {"description": "the range lies outside", "content": {"application/json": {"schema": ref("Error")}}}}
     if op.style == "STREAM" and op.method not in ONCE:
-        out = {"200": {"description": said, "content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+        out = {"200": {"description": said, "content": {"text/event-stream": {"schema": ref("Event")}}}}
         if op.method == "process.start":
             out["201"] = {"description": "with background: the process", "content": plain}
         return out
@@ -163,8 +163,10 @@ def components():
                        "retryable": {"type": "boolean"}, "provider": text, "sandbox": text, "requestId": text}}}}
     data = {"anyOf": [{"type": "object", "required": [name], "additionalProperties": False, "properties": {name: schema}}
                       for name, schema in (("text", text), ("base64", {"type": "string", "contentEncoding": "base64"}))]}
+    event = {"type": "object", "description": "one event of a stream; data is a JSON object", "required": ["event", "data"],
+             "properties": {"event": text, "id": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}, "data": {"type": "string", "pattern": r'^\{"'}}}
     return {
-        "schemas": {"Error": error, "Bytes": data},
+        "schemas": {"Error": error, "Bytes": data, "Event": event},
         "responses": {"Error": {"description": "an error (docs/errors.md)", "content": {"application/json": {"schema": ref("Error")}}}},
         "securitySchemes": {
             "token": {"type": "http", "scheme": "bearer", "description": "`token` of engine.json"},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the official clients that tests/sdk drives into build/sdk, as tests/sdk/clients pins them by hash: an older
-# version of each of E2B's and a newer one, and OpenSandbox's; and the Node.js versions that providers run on.
+# version of each of E2B's and a newer one, and OpenSandbox's; Schemathesis; and the Node.js versions that providers run on.
 # What is there already, of the same pins, stays. Usage: scripts/sdk.sh
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -50,6 +50,8 @@ for name in python-new python-old; do
     started+=($!)
 done
 python_client opensandbox "opensandbox, code_interpreter" &
+started+=($!)
+python_client schemathesis schemathesis & # asks the engine what its OpenAPI document says
 started+=($!)
 for name in js-new js-old node; do
     js_client "$name" &

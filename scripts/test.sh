@@ -10,7 +10,7 @@ cd "$root"
 
 test_packages=("${fuzz_packages[@]}" clang-tidy clang-format libcmocka-dev python3 python3-pytest
     bubblewrap busybox-static uidmap procps shellcheck zstd zsh fish bash-completion
-    pkg-config git rsync sqlite3 python3-venv iproute2 passt slirp4netns make chromium)
+    pkg-config git rsync sqlite3 python3-venv iproute2 passt slirp4netns make chromium perl)
 # Some nodejs packages bring npm along, and refuse the other one.
 command -v npm >/dev/null || test_packages+=(nodejs npm)
 command -v go >/dev/null || test_packages+=(golang-go)

@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import tls as https
+
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
 ROWS = ["start", "size", "run", "exec", "burst", "memory", "throughput", "copy", "http", "tls", "store", "epp", "node"]
@@ -320,43 +322,63 @@ def node(table, caller, quick):
     ours, reference = caller.times(rounds, words, [caller.abx, "--version"])
     table.compare("load a JavaScript module and its first call", caller.name, ours, reference, "abx --version", None)
     if os.geteuid() == 0 and caller.name == "root":
-        many = 10 if quick else 50
-        alone, together, each_ms = module_memory(caller, source, many)
-        table.add("memory of a module's process (PSS), alone", caller.name, f"{alone / 1024:.2f} MiB", None, None, "<= 5 MB",
-                  alone * 1024 <= 5_000_000)
-        table.add(f"memory of {many} modules' processes at once (PSS)", caller.name, f"{together / many / 1024:.2f} MiB each",
-                  f"made in {each_ms:.1f} ms each", None, "<= 5 MB", together / many * 1024 <= 5_000_000)
+        module_memory(table, caller, source, 10 if quick else 50)
 
 
-def module_memory(caller, source, many):
-    """KiB of one process, of many together, milliseconds to start each: all in one host (tests/e2e/node_host.c)."""
-    host = subprocess.Popen([BUILD / "tests/e2e/node_host", caller.abx], env=caller.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                            text=True, bufsize=1)
+def module_memory(table, caller, source, many):
+    """Memory of one module's process and of many in one host (tests/e2e/node_host.c), idle and after a request to our own https server by the
+    authorities of this machine and one more."""
+    ca, cert, key = https.certificates(caller.folder)
+    bundle = caller.folder / "bundle.pem"
+    bundle.write_text(https.BUNDLE.read_text() + ca.read_text())
+    server = https.Server(cert, key)
+    host = subprocess.Popen([BUILD / "tests/e2e/node_host", caller.abx], env={**caller.env, "SSL_CERT_FILE": str(bundle)},
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def ask(i, method):
+        host.stdin.write(f"{i} m{i} {method} {{}}\n")
+        answer = json.loads(host.stdout.readline())
+        if "result" not in answer:
+            raise RuntimeError(answer)
+
+    def mib(count):
+        time.sleep(1)
+        return pss_kb(Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text().split()) / 1024 / count
+
+    def add(what, size, most, **more):
+        table.add(what, caller.name, f"{size:.2f} MiB{' each' if 'each_ms' in more else ''}",
+                  f"made in {more['each_ms']:.1f} ms each" if more.get("each_ms") else None, None, f"<= {most} MB",
+                  size * MIB <= most * 1e6)
+
     try:
         for i in range(many):
-            folder = source.parent / f"m{i}"
-            shutil.copytree(source, folder)
-            manifest = folder / "abx-provider.toml"
-            manifest.write_text(manifest.read_text().replace('"module"', f'"m{i}"'))
-            caller.run(caller.abx, "provider", "install", str(folder), "--yes")
-
-        def start(i):
-            host.stdin.write(f"{i} m{i} sandbox.create {{}}\n")
-            answer = json.loads(host.stdout.readline())
-            if "result" not in answer:
-                raise RuntimeError(answer)
-
-        start(0)
-        children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
-        alone = pss_kb(children.read_text().split())
+            install_caller_of_https(caller, source, f"m{i}", server.tls)
+        ask(0, "sandbox.create")
+        add("memory of a module's process (PSS), alone", mib(1), 5)
+        ask(0, "sandbox.list")
+        add("the same after a request by https", mib(1), 8)
         begin = time.monotonic()
         for i in range(1, many):
-            start(i)
+            ask(i, "sandbox.create")
         each_ms = (time.monotonic() - begin) * 1000 / (many - 1)
-        return alone, pss_kb(children.read_text().split()), each_ms
+        add(f"memory of {many} modules' processes at once (PSS)", mib(many), 5, each_ms=each_ms)
+        for i in range(1, many):
+            ask(i, "sandbox.list")
+        add("the same after a request of each by https", mib(many), 8, each_ms=0)
     finally:
         host.kill()
         host.wait()
+        server.end()
+
+
+def install_caller_of_https(caller, source, name, port):
+    folder = source.parent / name
+    shutil.copytree(source, folder)
+    manifest, entry = folder / "abx-provider.toml", folder / "provider.mjs"
+    manifest.write_text(manifest.read_text().replace('"module"', f'"{name}"'))
+    asks = f"async list() {{ await (await fetch('https://localhost:{port}/')).text(); return {{ sandboxes: [] }}; }}"
+    entry.write_text(entry.read_text().replace("sandbox: sandbox(kit)", f"sandbox: {{ ...sandbox(kit), {asks} }}"))
+    caller.run(caller.abx, "provider", "install", str(folder), "--yes")
 
 
 FUNCTIONS = {"start": start, "size": size, "run": run, "exec": exec_, "burst": burst, "memory": memory, "throughput": throughput,

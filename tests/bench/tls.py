@@ -118,4 +118,5 @@ def main():
     sys.exit(0)
 
 
-main()
+if __name__ == "__main__":
+    main()

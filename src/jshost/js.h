@@ -21,6 +21,7 @@ typedef struct abx_js {
     uv_loop_t *loop;
     JSRuntime *rt;
     JSContext *ctx;
+    JSContext *side; /* compiles while modules are imported (module.c); else NULL */
     const char *id; /* of the provider; borrowed */
     const abx_js_bundle *bundle;
     unsigned depth;           /* of enter */

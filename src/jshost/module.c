@@ -95,7 +95,7 @@ static JSContext *compiler(abx_js *js)
 static uint8_t *compile(JSContext *ctx, abx_js *js, const char *name, const abx_js_file *f,
                         size_t *n)
 {
-    JSContext *side = compiler(js);
+    JSContext *side = js->side ? js->side : compiler(js);
     uint8_t *code = NULL;
     if (!side) {
         JS_ThrowOutOfMemory(ctx);
@@ -108,7 +108,8 @@ static uint8_t *compile(JSContext *ctx, abx_js *js, const char *name, const abx_
     JS_FreeValue(side, v);
     if (!code)
         JS_Throw(ctx, JS_GetException(side));
-    JS_FreeContext(side);
+    if (side != js->side)
+        JS_FreeContext(side);
     return code;
 }
 
@@ -162,8 +163,14 @@ void abx__js_modules_init(abx_js *js)
     JS_SetModuleLoaderFunc2(js->rt, normalize, load, check_attributes, js);
 }
 
+/* What it imports statically is compiled by one compiler: to make one takes longer than to compile a small file. */
 JSValue abx_js_import(abx_js *js, const char *path)
 {
     ABX_AUTO_FREE char *name = abx_format("%s/%s", js->id, path);
-    return JS_LoadModule(js->ctx, "", name);
+    js->side = compiler(js);
+    JSValue v = JS_LoadModule(js->ctx, "", name);
+    if (js->side)
+        JS_FreeContext(js->side);
+    js->side = NULL;
+    return v;
 }

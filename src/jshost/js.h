@@ -22,7 +22,7 @@ typedef struct abx_js {
     JSRuntime *rt;
     JSContext *ctx;
     JSContext *side; /* compiles while modules are imported (module.c); else NULL */
-    const char *id; /* of the provider; borrowed */
+    const char *id;  /* of the provider; borrowed */
     const abx_js_bundle *bundle;
     unsigned depth;           /* of enter */
     uint64_t since_ms;        /* when the code that runs began; 0: none runs */

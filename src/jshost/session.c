@@ -314,7 +314,8 @@ static void on_read(uv_stream_t *in, ssize_t n, const uv_buf_t *buf)
 void js_session_serve(js_session *s)
 {
     uv_loop_t *loop = s->js.loop;
-    s->read_buffer = mmap(NULL, READ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s->read_buffer =
+        mmap(NULL, READ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ABX_CHECK(s->read_buffer != MAP_FAILED); /* not of the heap: most of it is never touched */
     ABX_CHECK(uv_pipe_init(loop, &s->in, 0) == 0 && uv_pipe_init(loop, &s->out, 0) == 0);
     s->in.data = s->out.data = s;

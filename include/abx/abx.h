@@ -172,7 +172,7 @@ ABX_API abx_call *abx_call_start(abx_provider *p, const char *method, const char
  * thread at a time for one call. */
 ABX_API int abx_call_next(abx_call *call, abx_event *event, int timeout_ms);
 /* Bytes for a call that takes input (fs.write, process.stdin, pty.write, sandbox.tunnel): all of them (at most 16 MiB at once), or none when 1 MiB already
- * waits. Waits for room at most timeout_ms (0: not at all; -1: no limit). 1: taken (copied), or dropped because the call has ended. 0: no room: none
+ * waits. Waits for room at most timeout_ms (0: not at all, and no callback runs meanwhile; -1: no limit). 1: taken (copied), or dropped because the call has ended. 0: no room: none
  * was taken, an event ABX_KIND_WRITABLE will come. -1: over 16 MiB, or not after fork. */
 ABX_API int abx_call_send(abx_call *call, const void *bytes, size_t length, int timeout_ms);
 /* The input is complete. */

@@ -213,8 +213,6 @@ static int open_config(abx_config *c, const abx_config_options *o, abx_error **e
     c->user_named = named != NULL;
     c->user_path = named ? abx_strdup(named) : abx_path_join(o->home, "config.toml");
     c->system_path = abx_strdup(o->system_file ? o->system_file : "/etc/abx/config.toml");
-    if (o->flags_only)
-        return 0;
     if (o->cwd)
         c->project_path = abx__config_find_project(o->cwd, abx__config_env(c, "HOME"));
     if (check_env(c, err) < 0)
@@ -230,10 +228,10 @@ int abx_config_open(const abx_config_options *options, abx_config **out, abx_err
 {
     abx_config *c = ABX_NEW(abx_config);
     c->home = abx_strdup(options->home);
-    c->env = options->flags_only ? NULL : options->env;
+    c->env = options->env;
     c->project_ignored = options->ignore_project;
     c->profile_ignored = options->ignore_profile;
-    c->no_files = options->no_files;
+    c->no_files = c->given = options->no_files;
     if (open_config(c, options, err) < 0) {
         abx_config_free(c);
         return -1;

@@ -37,8 +37,6 @@ typedef struct abx_config_options {
     /* Find the project's file, but take nothing from it: for `config trust`, which must work while that
      * file sets what needs trust. */
     bool ignore_project;
-    /* No file and no variable is read: what flags and options set is all there is. */
-    bool flags_only;
     /* A chosen profile that is in no file is no error: for the verbs that repair a configuration. */
     bool ignore_profile;
     /* Read no file at all: flags, environment and defaults only. For servers that take nothing from their user's files. */
@@ -53,6 +51,10 @@ void abx_config_free(abx_config *config);
  * value or an option that the provider does not take. The secrets are overwritten by abx_config_free. */
 int abx_config_open_given(const char *home, yyjson_val *connection, abx_config **out,
                           abx_error **err);
+/* The same values for a configuration that was opened in another way: they come before all others of this provider. "provider",
+ * "profile" and "config" are not looked at. */
+int abx_config_give(abx_config *config, const char *provider, yyjson_val *connection,
+                    abx_error **err);
 bool abx_config_is_given(const abx_config *config); /* made by that */
 /* A flag of the command line sets a value (checked). */
 int abx_config_set_flag(abx_config *config, const char *key, const char *value, abx_error **err);

@@ -43,7 +43,8 @@ static int give(abx_config *c, const char *provider, const char *key, const char
                           .type = ABX_TOML_STRING,
                           .source = ABX_SOURCE_FLAG,
                           .where = abx_strdup("the connection"),
-                          .row = row};
+                          .row = row,
+                          .literal = true};
     abx__config_add(&c->flags, &v);
     return 0;
 }
@@ -68,25 +69,45 @@ static int give_options(abx_config *c, const char *provider, yyjson_val *options
     return 0;
 }
 
-static int give_all(abx_config *c, yyjson_val *connection, abx_error **err)
+/* Which profile, and whether files count at all: who opened the configuration has seen to it. */
+static bool is_of_files(const char *name)
 {
-    const char *provider = abx_json_str(connection, "provider", NULL);
+    return strcmp(name, "profile") == 0 || strcmp(name, "config") == 0;
+}
+
+static int fail_member(const char *name, abx_error **err)
+{
+    ABX_AUTO_FREE char *shown = abx_printable(name);
+    return abx_fail(err, ABX_ERR_USAGE, "unknown member '%.80s' of the connection", shown);
+}
+
+static int refuse_files(yyjson_val *connection, abx_error **err)
+{
     size_t i, n;
     yyjson_val *key, *value;
-    if (!provider || !abx_is_name(provider))
-        return abx_fail(err, ABX_ERR_USAGE, "'provider' of the connection is no id of a provider");
+    yyjson_obj_foreach(connection, i, n, key, value)
+    {
+        if (is_of_files(yyjson_get_str(key)))
+            return fail_member(yyjson_get_str(key), err);
+    }
+    return 0;
+}
+
+int abx_config_give(abx_config *c, const char *provider, yyjson_val *connection, abx_error **err)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
     yyjson_obj_foreach(connection, i, n, key, value)
     {
         const char *name = yyjson_get_str(key);
         abx_core_key core;
         int rc = 0;
-        if (strcmp(name, "provider") == 0 || yyjson_is_null(value))
+        if (strcmp(name, "provider") == 0 || yyjson_is_null(value) || is_of_files(name))
             continue;
         if (strcmp(name, "options") == 0) {
             rc = give_options(c, provider, value, err);
         } else if (!abx_core_key_find(name, &core)) {
-            ABX_AUTO_FREE char *shown = abx_printable(name);
-            rc = abx_fail(err, ABX_ERR_USAGE, "unknown member '%.80s' of the connection", shown);
+            rc = fail_member(name, err);
         } else if (!yyjson_is_str(value)) {
             rc = abx_fail(err, ABX_ERR_USAGE, "'%s' of the connection is no text", name);
         } else {
@@ -110,11 +131,13 @@ int abx_config_open_given(const char *home, yyjson_val *connection, abx_config *
     abx_config *c;
     if (!yyjson_is_obj(connection))
         return abx_fail(err, ABX_ERR_USAGE, "the connection is no object");
-    if (abx_config_open(&options, &c, err) < 0)
+    const char *provider = abx_json_str(connection, "provider", NULL);
+    if (!provider || !abx_is_name(provider))
+        return abx_fail(err, ABX_ERR_USAGE, "'provider' of the connection is no id of a provider");
+    if (refuse_files(connection, err) < 0 || abx_config_open(&options, &c, err) < 0)
         return -1;
-    c->given = true;
-    if (give_all(c, connection, err) < 0 ||
-        abx_config_set_flag(c, "provider", abx_json_str(connection, "provider", ""), err) < 0) {
+    if (abx_config_give(c, provider, connection, err) < 0 ||
+        abx_config_set_flag(c, "provider", provider, err) < 0) {
         abx_config_free(c);
         return -1;
     }

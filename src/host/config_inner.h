@@ -16,6 +16,7 @@ typedef struct abx_config_value {
     char *where;  /* "FILE:LINE", "flag --provider" */
     char *folder; /* of the file, for relative references; or NULL */
     const abx_setting_row *row;
+    bool literal; /* no reference, whatever it looks like */
 } abx_config_value;
 
 /* An installed plugin that a key was looked up for. */

@@ -81,7 +81,7 @@ static char *reference_file(const abx_config *c, const abx_config_value *v, abx_
 
 char *abx__config_resolve(const abx_config *c, const abx_config_value *v, abx_error **err)
 {
-    if (c->given)
+    if (c->given || v->literal)
         return abx_strdup(v->text);
     if (abx_has_prefix(v->text, "env:"))
         return reference_env(c, v, err);

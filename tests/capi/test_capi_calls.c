@@ -129,6 +129,65 @@ static void ready_names_the_calls_that_have_something(void **state)
     }
 }
 
+static void on_end_free(abx_call *call, const abx_event *e, void *user)
+{
+    if (e->kind != ABX_KIND_END)
+        return;
+    *(int *)user = 1;
+    abx_call_free(call);
+}
+
+/* The id of the process that runs, once it does; the caller frees it. */
+static char *running_process(const rig *r)
+{
+    char params[128], at[64];
+    snprintf(params, sizeof(params), "{\"sandboxId\":\"%s\"}", r->sandbox);
+    for (;;) {
+        abx_error *err = NULL;
+        char *list = abx_provider_call(r->local, "process.list", params, 0, &err), *id = NULL;
+        rig_must(list, err);
+        for (int i = 0; !id; i++) {
+            snprintf(at, sizeof(at), "processes.%d.state", i);
+            char *state = abx_json_member(list, at);
+            snprintf(at, sizeof(at), "processes.%d.id", i);
+            if (!state || strcmp(state, "running") == 0)
+                id = abx_json_member(list, at);
+            int last = !state;
+            abx_free(state);
+            if (last)
+                break;
+        }
+        abx_free(list);
+        if (id)
+            return id;
+        usleep(1000);
+    }
+}
+
+/* The process ends while its input is waited for: the callback frees the call under the waiting function. */
+static void a_call_may_be_freed_while_input_waits(void **state)
+{
+    rig *r = *state;
+    char params[256];
+    int process_ended = 0, ended = 0;
+    abx_error *err = NULL;
+    rig_shell(r, "head -c 3000000 >/dev/null", ",\"stdin\":\"stream\"", on_end_free,
+              &process_ended);
+    char *id = running_process(r);
+    snprintf(params, sizeof(params), "{\"sandboxId\":\"%s\",\"processId\":\"%s\"}", r->sandbox, id);
+    abx_call *input =
+        abx_call_start(r->local, "process.stdin", params, 0, on_end_free, &ended, &err);
+    rig_must(input, err);
+    char *block = calloc(1, 1 << 20);
+    for (int i = 0; i < 1000 && !ended; i++) /* soon nobody reads, and one of these waits */
+        assert_int_equal(abx_call_send(input, block, 1 << 20, RIG_LONG), 1);
+    assert_true(ended);
+    free(block);
+    abx_free(id);
+    while (!process_ended)
+        assert_true(abx_context_run(r->ctx, RIG_LONG) >= 0);
+}
+
 static void a_stopped_call_says_so(void **state)
 {
     char end[512];
@@ -188,6 +247,7 @@ int main(void)
         cmocka_unit_test(callbacks_by_the_descriptor),
         cmocka_unit_test(an_idle_context_sleeps),
         cmocka_unit_test(ready_names_the_calls_that_have_something),
+        cmocka_unit_test(a_call_may_be_freed_while_input_waits),
         cmocka_unit_test(a_stopped_call_says_so),
         cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(the_operations_are_told),

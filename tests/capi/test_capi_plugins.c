@@ -61,16 +61,15 @@ static void connections_are_checked(void **state)
 {
     rig *r = *state;
     abx_error *err = NULL;
-    abx_provider *p = rig_open(r->ctx, "{\"provider\":\"local\",\"options\":{\"ids\":\"many\"}}");
-    assert_null(abx_provider_call(p, "sandbox.list", NULL, 0, &err));
-    rig_fails(&err, "E1001");
-    abx_provider_close(p);
+    assert_null(
+        abx_provider_open(r->ctx, "{\"provider\":\"local\",\"options\":{\"ids\":\"many\"}}", &err));
+    rig_fails(&err, "E1003");
     assert_null(abx_provider_open(r->ctx, "{\"options\":[]}", &err));
     rig_fails(&err, "E1001");
     assert_null(abx_provider_open(r->ctx, "{\"apiKey\":7}", &err));
     rig_fails(&err, "E1001");
     setenv("ABX_PROVIDER", "local", 1);
-    p = rig_open(r->ctx, NULL);
+    abx_provider *p = rig_open(r->ctx, NULL);
     assert_string_equal(abx_provider_id(p), "alicloud-express");
     abx_provider_close(p);
     p = rig_open(r->ctx, "{\"config\":true}");

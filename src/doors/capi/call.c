@@ -132,13 +132,18 @@ int capi_call_send(capi_call *call, const void *bytes, size_t length, int timeou
     capi_section s;
     if (length > CAPI_SEND_MAX || capi_enter(&s, call->ctx, NULL) < 0)
         return -1;
-    int rc = has_room(call) || capi_wait(&s, has_room, call, call, false, timeout_ms);
+    call->pins++;
+    int rc = has_room(call) ||
+             (timeout_ms != 0 && capi_wait(&s, has_room, call, call, false, timeout_ms));
     if (!rc)
         call->wants_room = true;
-    if (rc && call->inner) {
+    if (rc && call->inner && !call->freed) {
         call->full = abx_call_write(call->inner, bytes, length) == 0;
         capi_poke(s.ctx);
     }
+    call->pins--;
+    if (call->freed && !call->in_callback)
+        capi_call_discard(call);
     capi_leave(&s);
     return rc;
 }

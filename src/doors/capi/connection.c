@@ -92,60 +92,12 @@ int capi_config_open(capi_context *ctx, bool reads, const char *profile, char **
         .file = ctx->config_file,
         .profile = profile ? profile : ctx->profile,
         .env = (const char *const *)*env,
-        .flags_only = !reads,
+        .no_files = !reads,
     };
     return abx_config_open(&options, out, err);
 }
 
 /* --- the connection ------------------------------------------------------------------------------------- */
-
-static int set_keys(capi_provider *p, yyjson_val *connection, abx_error **err)
-{
-    for (int key = 0; key < ABX_CORE_COUNT; key++) {
-        const char *name = abx_core_key_name((abx_core_key)key), *value;
-        if (text_member(connection, name, &value, err) < 0)
-            return -1;
-        ABX_AUTO_FREE char *setting =
-            abx_format("providers.%s.%s", p->id, abx_core_key_setting((abx_core_key)key));
-        if (value && abx_config_set_flag(p->config, setting, value, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* An option as the text that a flag would be. Owned; NULL: it is no plain value. */
-static char *option_text(yyjson_val *v)
-{
-    if (yyjson_is_str(v))
-        return strlen(yyjson_get_str(v)) == yyjson_get_len(v) ? abx_strdup(yyjson_get_str(v))
-                                                              : NULL;
-    return yyjson_is_bool(v) || yyjson_is_num(v) ? abx_json_text(v) : NULL;
-}
-
-static int set_options(capi_provider *p, yyjson_val *connection, abx_error **err)
-{
-    yyjson_val *options = abx_json_get(connection, "options");
-    size_t i, n;
-    yyjson_val *key, *value;
-    if (options && !yyjson_is_obj(options))
-        return abx_fail(err, ABX_ERR_USAGE, "'options' must be an object");
-    yyjson_obj_foreach(options, i, n, key, value)
-    {
-        const char *name = yyjson_get_str(key);
-        ABX_AUTO_FREE char *text = option_text(value);
-        ABX_AUTO_FREE char *shown = abx_printable(name);
-        if (!text || strchr(name, '='))
-            return abx_fail(err, ABX_ERR_USAGE, "option '%s' must be a text, a number or a boolean",
-                            shown);
-        ABX_AUTO_FREE char *word = abx_format("%s=%s", name, text);
-        int rc = abx_config_set_option(p->config, word, err);
-        explicit_bzero(word, strlen(word));
-        explicit_bzero(text, strlen(text));
-        if (rc < 0)
-            return -1;
-    }
-    return 0;
-}
 
 /* Which provider: the connection's, an id or a folder, else the configuration's choice. */
 static int choose(capi_provider *p, const char *word, char **folder, abx_error **err)
@@ -183,7 +135,7 @@ int capi_connection_read(capi_provider *p, const char *connection, char **folder
         return abx_fail(err, ABX_ERR_USAGE, "'config' must be a boolean");
     bool reads = config ? yyjson_get_bool(config) : p->ctx->reads_config;
     if (capi_config_open(p->ctx, reads, profile, &p->env, &p->config, err) < 0 ||
-        choose(p, provider, folder, err) < 0 || set_keys(p, root, err) < 0)
+        choose(p, provider, folder, err) < 0)
         return -1;
-    return set_options(p, root, err);
+    return abx_config_give(p->config, p->id, root, err);
 }

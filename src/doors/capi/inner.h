@@ -90,6 +90,7 @@ struct capi_call {
     bool ended, end_given;
     bool full, wants_room; /* input */
     bool in_callback, freed;
+    int pins;        /* functions that wait on it, in which a callback may free it */
     pthread_t giver; /* the thread of in_callback */
 };
 
@@ -130,8 +131,8 @@ extern const abx_call_handlers capi_call_handlers;
 capi_item *capi_queue_take(capi_call *call);
 void capi_item_free(capi_item *item);
 void capi_item_show(const capi_item *item, capi_event *out);
-void capi_call_unlist(capi_call *call); /* out of `ready` or `to_give` */
-void capi_call_discard(capi_call *call);
+void capi_call_unlist(capi_call *call);  /* out of `ready` or `to_give` */
+void capi_call_discard(capi_call *call); /* not while it is pinned */
 /* capi_call_start for a provider id other than that of p; NULL: as p chooses. call.c */
 capi_call *capi_call_start_at(capi_provider *p, const char *id, const char *method,
                               const char *params, int64_t timeout_ms, void (*on_event)(void),

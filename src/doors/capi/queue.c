@@ -152,8 +152,8 @@ void capi_call_unlist(capi_call *call)
 /* The memory, once neither the caller nor the inner call knows it any more. */
 void capi_call_discard(capi_call *call)
 {
-    if (call->inner)
-        return; /* its end will come here */
+    if (call->inner || call->pins > 0)
+        return; /* its end, or who has pinned it, will come here */
     if (call->prev)
         call->prev->next = call->next;
     else

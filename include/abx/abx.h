@@ -137,6 +137,9 @@ ABX_API const char *abx_provider_id(const abx_provider *p);
 /* {"id", "kind", "features": {name: "native" | "emulated" | "unsupported"}}; the provider is opened for it where that is needed, no request is
  * made. */
 ABX_API char *abx_provider_describe(abx_provider *p, abx_error **err);
+/* The connection with all that configuration and environment add to it: {"provider", "options", "apiKey", …}, of the common keys those that
+ * the provider is given. As the engine's header X-Abx-Connection has it. It holds secrets. Nothing is opened. */
+ABX_API char *abx_provider_connection(abx_provider *p, abx_error **err);
 
 /* --- calls ------------------------------------------------------------------------------------------- */
 

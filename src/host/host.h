@@ -68,6 +68,9 @@ int abx_host_used_providers(abx_host *host, const char *const **ids, abx_error *
 /* Full id for an id, a name or a prefix: 0 and *id, *provider (owned by the caller, provider may be NULL), or -1
  * and SANDBOX_NOT_FOUND, or CONFLICT (ambiguous, with the candidates). */
 int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err);
+/* {"provider", "options", "apiKey", …}: the connection of a provider as configuration and environment have it, of the common keys those that it is
+ * given. It holds secrets. Nothing is opened. NULL and *err, also for one that is used in its folder. */
+yyjson_doc *abx_host_connection(abx_host *host, const char *provider, abx_error **err);
 /* {"id", "features": {…}, …} of a provider, without opening a connection. */
 yyjson_doc *abx_host_describe(abx_host *host, const char *provider, abx_error **err);
 

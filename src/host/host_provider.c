@@ -100,7 +100,8 @@ static void collect_secrets(abx_open_provider *p)
             p->secrets[count++] = p->keys[key];
 }
 
-static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_provider *p,
+/* Options and keys, from wherever they are set. */
+static int read_settings(abx_host *host, const abx_adapter *adapter, abx_open_provider *p,
                          abx_error **err)
 {
     p->options = p->plugin ? abx_config_plugin_options(host->config, p->plugin->manifest, err)
@@ -108,6 +109,14 @@ static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_pr
     if (!p->options || read_keys(host, adapter, p, err) < 0)
         return -1;
     collect_secrets(p);
+    return 0;
+}
+
+static int open_provider(abx_host *host, const abx_adapter *adapter, abx_open_provider *p,
+                         abx_error **err)
+{
+    if (read_settings(host, adapter, p, err) < 0)
+        return -1;
     if (p->secrets[0] && host->on_secret)
         host->on_secret();
     abx_connection connection = {
@@ -165,6 +174,39 @@ static const abx_adapter *find_adapter(abx_host *host, abx_open_provider *p, abx
     return abx_store_load(host->home, p->id, &p->plugin, err) < 0
                ? NULL
                : kind_adapter(host, p->plugin->manifest, err);
+}
+
+/* As JSON, what open_provider has read. */
+static yyjson_doc *connection_json(const abx_open_provider *p)
+{
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "provider", p->id);
+    abx_mut_val(d, root, "options", yyjson_doc_get_root(p->options));
+    for (int key = 0; key < ABX_CORE_COUNT; key++)
+        if (p->keys[key])
+            abx_mut_str(d, root, abx_core_key_name((abx_core_key)key), p->keys[key]);
+    return abx_json_freeze(d);
+}
+
+yyjson_doc *abx_host_connection(abx_host *host, const char *id, abx_error **err)
+{
+    abx_open_provider *p = ABX_NEW(abx_open_provider);
+    abx_error *why = NULL;
+    yyjson_doc *doc = NULL;
+    p->id = abx_strdup(id);
+    const abx_adapter *adapter = find_folder(host, id) ? NULL : find_adapter(host, p, &why);
+    if (!adapter && !why)
+        abx_fail(&why, ABX_ERR_USAGE, "provider '%s' is not installed: it is used in its folder",
+                 id);
+    if (adapter && read_settings(host, adapter, p, &why) == 0)
+        doc = connection_json(p);
+    else if (adapter)
+        explain(host, id, true, why);
+    abx__host_free_provider(p);
+    if (why)
+        abx_error_take(err, why);
+    return doc;
 }
 
 static abx_open_provider *find_open(const abx_host *host, const char *id)

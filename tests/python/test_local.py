@@ -10,6 +10,7 @@ import warnings
 import pytest
 from agent_sandbox import (
     AsyncSandbox,
+    CancelledError,
     CommandFailedError,
     ConflictError,
     FileNotFoundError,
@@ -78,7 +79,7 @@ def test_a_handle_ends_its_command(sandbox):
         assert command.pid and command.id
         assert running(sandbox, "sleep 7001")
     wait_for(lambda: not running(sandbox, "sleep 7001"))
-    with pytest.raises(RuntimeError):
+    with pytest.raises(CancelledError):
         command.wait()
 
 
@@ -293,7 +294,7 @@ def test_close_from_another_thread(sandbox):
     time.sleep(0.1)
     command.close()
     thread.join(30)
-    assert not thread.is_alive() and isinstance(outcome[0], (SandboxError, RuntimeError))
+    assert not thread.is_alive() and isinstance(outcome[0], CancelledError)
     wait_for(lambda: not running(sandbox, "sleep 7005"))
 
 
@@ -415,3 +416,15 @@ def test_forgotten_things_warn(sandbox):
         del kept
         gc.collect()
     Sandbox.connect(id).kill()
+
+
+def test_a_connection_is_resolved_as_abx_does(tmp_path, monkeypatch):
+    from agent_sandbox import Connection
+    from agent_sandbox._native import resolved_connection
+
+    monkeypatch.setenv("ABX_API_KEY", "e2b_0123456789")
+    given = resolved_connection(Connection(provider="alicloud-express", options={"region": "cn-shanghai"}, domain="d.example"))
+    assert given["provider"] == "alicloud-express" and given["apiKey"] == "e2b_0123456789" and given["domain"] == "d.example"
+    assert given["options"]["region"] == "cn-shanghai"
+    with pytest.raises(SandboxError):
+        resolved_connection(Connection(provider="no-such"))

@@ -21,7 +21,7 @@ from ._infra import Infra
 from ._items import Chunk, End, Event, Item, object_of
 from ._library import KIND_CHUNK, KIND_END, KIND_EVENT, AbxEvent, library, take_error, take_text
 from ._sync.transport import Call
-from .errors import error_from_object
+from .errors import CancelledError, error_from_object
 
 if TYPE_CHECKING:
     import asyncio
@@ -142,6 +142,8 @@ def _start(
 ) -> Any:
     error = ctypes.c_void_p()
     lib = library()
+    if not provider.pointer:
+        raise CancelledError("the provider was closed")
     pointer = lib.abx_call_start(
         provider.pointer,
         method.encode(),
@@ -182,6 +184,20 @@ class Provider_:
             self.context.lib.abx_provider_close(pointer)
 
 
+def resolved_connection(connection: Connection) -> Dict[str, Any]:
+    """A connection with all that environment and configuration add to it, as `abx` resolves it."""
+    provider = Provider_(blocking_context(connection.home), connection)
+    try:
+        error = ctypes.c_void_p()
+        text = provider.context.lib.abx_provider_connection(provider.pointer, ctypes.byref(error))
+        if not text:
+            raise take_error(error)
+        value: Dict[str, Any] = json.loads(take_text(text))
+        return value
+    finally:
+        provider.close()
+
+
 class _Running:
     """What calls of both faces share."""
 
@@ -211,9 +227,8 @@ class _Running:
             self._ended = True
         return item
 
-    def _release(self) -> bool:
+    def _release(self, pointer: Any) -> bool:
         """Free the call; True if it still ran."""
-        pointer, self._pointer = self._pointer, None
         if not pointer or self._context.pid != os.getpid():
             return False
         self._lib.abx_call_free(pointer)
@@ -243,9 +258,13 @@ class BlockingCall(_Running, Call):
     def _leave(self) -> None:
         with self._guard:
             self._inside -= 1
-            last = self._closing and self._inside == 0
-        if last:
-            self._release()
+            pointer = self._take_pointer() if self._closing and self._inside == 0 else None
+        self._release(pointer)
+
+    def _take_pointer(self) -> Any:
+        """With the guard: who gets it frees the call."""
+        pointer, self._pointer = self._pointer, None
+        return pointer
 
     def next(self) -> Item:
         handle = self._enter()
@@ -283,15 +302,15 @@ class BlockingCall(_Running, Call):
             self._leave()
 
     def close(self) -> None:
+        pointer = None
         with self._guard:
             first, self._closing = not self._closing, True
-            pointer, busy = self._pointer, self._inside > 0
-        if busy:
-            # another thread waits in it: that gets the end, and frees the call
-            if first and pointer and self._context.pid == os.getpid():
-                self._lib.abx_call_stop(pointer)
-        else:
-            self._release()
+            if self._inside == 0:
+                pointer = self._take_pointer()
+            elif first and self._pointer and self._context.pid == os.getpid():
+                # another thread waits in it: that gets the end, and frees the call
+                self._lib.abx_call_stop(self._pointer)
+        self._release(pointer)
 
 
 def _loop_call_class() -> Any:
@@ -389,7 +408,8 @@ def _loop_call_class() -> Any:
             if self._number is not None:
                 context.waiting.pop(self._number, None)
                 self._number = None
-            if self._release() and not self._loop.is_closed():
+            pointer, self._pointer = self._pointer, None
+            if self._release(pointer) and not self._loop.is_closed():
                 context.wake_ready()
             self.wake()
 

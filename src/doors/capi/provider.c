@@ -129,3 +129,14 @@ char *capi_provider_describe(capi_provider *p, abx_error **err)
     capi_leave(&s);
     return doc ? abx_json_text(yyjson_doc_get_root(doc)) : NULL;
 }
+
+char *capi_provider_connection(capi_provider *p, abx_error **err)
+{
+    capi_section s;
+    if (capi_enter(&s, p->ctx, err) < 0)
+        return NULL;
+    ABX_AUTO_JSON doc = abx_host_connection(p->host, p->id, err);
+    capi_poke(s.ctx);
+    capi_leave(&s);
+    return doc ? abx_json_text(yyjson_doc_get_root(doc)) : NULL;
+}

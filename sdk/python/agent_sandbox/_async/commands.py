@@ -8,6 +8,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Literal, Mapping, O
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
 from .._infra import Infra
 from .._items import Chunk, Event, Json
+from ..errors import CancelledError, ProcessNotFoundError, UsageError
 from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import AsyncStream, Content, begin, unary, upload
 
@@ -19,7 +20,7 @@ Self = TypeVar("Self", bound="AsyncCommand")
 def milliseconds(seconds: float) -> int:
     """Seconds as the wire has them; 0 and infinity: no limit."""
     if seconds < 0:
-        raise ValueError("a time is no negative number")
+        raise UsageError("a time is no negative number")
     if seconds == float("inf"):
         return 0
     return max(1, round(seconds * 1000)) if seconds else 0
@@ -104,14 +105,14 @@ class AsyncCommand(AsyncStream):
         self._pid = pid if isinstance(pid, int) else self._pid
 
     async def _until_started(self) -> None:
-        while self._id is None and self._call is not None:
+        while True:
             item = await self._next()
             if item is None:
-                break
+                return
             if isinstance(item, Event) and item.type == "started":
                 self._note(item.value)
-            else:
-                self._ahead.append(item)
+                return
+            self._ahead.append(item)
 
     @property
     def id(self) -> str:
@@ -206,7 +207,7 @@ class AsyncCommand(AsyncStream):
             if rest:
                 await tell(callbacks[stream], rest)
         if self._end is None:
-            raise RuntimeError("the command was closed before its end")
+            raise CancelledError("the command was closed before its end")
         self._result = command_result(
             self._end,
             (kept["stdout"].value(), kept["stdout"].gap + self.lost["stdout"]),
@@ -419,6 +420,7 @@ class AsyncCommands:
         call = await begin(self._infra, "process.attach", params)
         command = AsyncCommand(self._infra, self._sandbox, call, True, {"id": str(id)})
         command._offsets.update(offsets)
+        await command._until_started()
         return command
 
     async def list(self) -> List[ProcessInfo]:
@@ -434,8 +436,6 @@ class AsyncCommands:
 
     async def kill(self, id: Union[str, int]) -> bool:
         """End a process and all that it started. False when there is none of that id."""
-        from ..errors import ProcessNotFoundError
-
         try:
             await self.signal(id, "KILL")
         except ProcessNotFoundError:

@@ -6,7 +6,7 @@ from typing import Any, AsyncIterator, Callable, Dict, Mapping, Optional, TypeVa
 
 from .._infra import Infra
 from .._items import Chunk, Event, Json
-from ..errors import ProcessNotFoundError
+from ..errors import CancelledError, ProcessNotFoundError
 from ..types import PtyResult
 from .commands import Cmd, process_params, tell
 from .transport import AsyncCall, AsyncStream, begin, unary, upload
@@ -90,7 +90,7 @@ class AsyncTerminal(AsyncStream):
         async for data in self:
             await tell(on_data, data)
         if self._end is None:
-            raise RuntimeError("the terminal was closed before its end")
+            raise CancelledError("the terminal was closed before its end")
         return PtyResult.from_object(self._end)
 
     async def __aenter__(self: Self) -> Self:

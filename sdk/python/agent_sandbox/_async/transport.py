@@ -9,6 +9,7 @@ from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Optional, 
 from .._deadline import time_left
 from .._infra import Infra
 from .._items import Chunk, End, Event, Item, Json
+from ..errors import CancelledError
 
 # What files and input are written from.
 Content = Any  # text, bytes, an open file, an iterable of bytes; with asyncio an asynchronous one, too
@@ -106,16 +107,22 @@ class AsyncStream:
     def __init__(self, call: AsyncCall) -> None:
         self._call: Optional[AsyncCall] = call
         self._end: Optional[Json] = None
+        self._failure: Optional[Exception] = None
 
     async def _next(self) -> Optional[Union[Event, Chunk]]:
         """The next event or chunk; None at the end."""
-        if self._call is None:
+        call = self._call
+        if call is None:
+            if self._failure is not None:
+                raise self._failure
+            if self._end is None:
+                raise CancelledError(f"{self._what} was closed before its end")
             return None
         try:
-            item = await self._call.next()
-        except BaseException as error:
-            if isinstance(error, Exception):
-                self._let_go()
+            item = await call.next()
+        except Exception as error:
+            self._failure = error
+            self._let_go()
             raise
         if isinstance(item, End):
             self._end = item.result

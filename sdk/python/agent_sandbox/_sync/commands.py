@@ -9,6 +9,7 @@ from typing import Any, Iterator, Callable, Dict, List, Literal, Mapping, Option
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
 from .._infra import Infra
 from .._items import Chunk, Event, Json
+from ..errors import CancelledError, ProcessNotFoundError, UsageError
 from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import Stream, Content, begin, unary, upload
 
@@ -20,7 +21,7 @@ Self = TypeVar("Self", bound="Command")
 def milliseconds(seconds: float) -> int:
     """Seconds as the wire has them; 0 and infinity: no limit."""
     if seconds < 0:
-        raise ValueError("a time is no negative number")
+        raise UsageError("a time is no negative number")
     if seconds == float("inf"):
         return 0
     return max(1, round(seconds * 1000)) if seconds else 0
@@ -101,14 +102,14 @@ class Command(Stream):
         self._pid = pid if isinstance(pid, int) else self._pid
 
     def _until_started(self) -> None:
-        while self._id is None and self._call is not None:
+        while True:
             item = self._next()
             if item is None:
-                break
+                return
             if isinstance(item, Event) and item.type == "started":
                 self._note(item.value)
-            else:
-                self._ahead.append(item)
+                return
+            self._ahead.append(item)
 
     @property
     def id(self) -> str:
@@ -203,7 +204,7 @@ class Command(Stream):
             if rest:
                 tell(callbacks[stream], rest)
         if self._end is None:
-            raise RuntimeError("the command was closed before its end")
+            raise CancelledError("the command was closed before its end")
         self._result = command_result(
             self._end,
             (kept["stdout"].value(), kept["stdout"].gap + self.lost["stdout"]),
@@ -416,6 +417,7 @@ class Commands:
         call = begin(self._infra, "process.attach", params)
         command = Command(self._infra, self._sandbox, call, True, {"id": str(id)})
         command._offsets.update(offsets)
+        command._until_started()
         return command
 
     def list(self) -> List[ProcessInfo]:
@@ -431,8 +433,6 @@ class Commands:
 
     def kill(self, id: Union[str, int]) -> bool:
         """End a process and all that it started. False when there is none of that id."""
-        from ..errors import ProcessNotFoundError
-
         try:
             self.signal(id, "KILL")
         except ProcessNotFoundError:

@@ -7,7 +7,7 @@ from typing import Any, Iterator, Callable, Dict, Mapping, Optional, TypeVar, Un
 
 from .._infra import Infra
 from .._items import Chunk, Event, Json
-from ..errors import ProcessNotFoundError
+from ..errors import CancelledError, ProcessNotFoundError
 from ..types import PtyResult
 from .commands import Cmd, process_params, tell
 from .transport import Call, Stream, begin, unary, upload
@@ -91,7 +91,7 @@ class Terminal(Stream):
         for data in self:
             tell(on_data, data)
         if self._end is None:
-            raise RuntimeError("the terminal was closed before its end")
+            raise CancelledError("the terminal was closed before its end")
         return PtyResult.from_object(self._end)
 
     def __enter__(self: Self) -> Self:

@@ -234,4 +234,6 @@ def _proves(found: FoundEngine) -> bool:
 def engine_connection(connection: Connection) -> Dict[str, Any]:
     """What X-Abx-Connection says: the connection with all that environment and configuration add to it. The engine itself reads
     neither."""
-    return connection.to_object()
+    from .._native import resolved_connection
+
+    return resolved_connection(connection)

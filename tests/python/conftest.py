@@ -50,7 +50,7 @@ if sys.flags.dev_mode is False:
 
 def pytest_unconfigure(config):
     program = str(BUILD / "abx")
-    for words in (["kill", "--all", "--yes", "-P", "local"],):
+    for words in (["kill", "--all", "--yes", "-P", "local"], ["provider", "engine", "stop"]):
         subprocess.run([program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run(["chmod", "-R", "u+rwX", str(TEMPORARY)], stderr=subprocess.DEVNULL)
     shutil.rmtree(TEMPORARY, ignore_errors=True)

@@ -12,6 +12,7 @@ import pytest
 from conftest import BUILD, ROOT, SOAK, TEMPORARY
 
 sys.path.insert(0, str(ROOT / "tests/conformance"))
+import door_e2b  # noqa: E402
 import door_python  # noqa: E402
 import interpreter  # noqa: E402
 
@@ -23,6 +24,9 @@ OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", 
 
 
 def applicable(case, features):
+    calls = {step.get("call") or step.get("start") for step in door_e2b.steps_of(case["steps"])} - {None}
+    if any(features.get(method) == "unsupported" for method in calls):
+        return False
     return all(features.get(need, "unsupported") != "unsupported" for need in case.get("needs", []) if need != "flow")
 
 
@@ -96,7 +100,28 @@ def service():
     abx("e2b", "stop", ABX_HOME=home)
 
 
-@pytest.mark.parametrize("face", ["sync", "async"])
+FACES = pytest.mark.parametrize("face", ["sync", "async"])
+REST = """schema = 1
+id = "cloud"
+name = "Cloud"
+version = "0.1.0"
+[runtime]
+kind = "rest"
+protocol = "e2b-rest/1"
+features = ["connect", "list", "timeout", "pause", "metrics", "process", "process.stdin", "filesystem", "filesystem.watch", "pty", "code",
+            "code.contexts", "snapshot", "fork", "templates", "ports"]
+[connection]
+inherit = ["apiKey"]
+[[options]]
+name = "url"
+type = "url"
+[rest]
+apiUrl = "{url}"
+dataPlaneUrl = "{api}"
+"""
+
+
+@FACES
 def test_local(face, capsys):
     from agent_sandbox import Connection
 
@@ -104,7 +129,7 @@ def test_local(face, capsys):
     assert bad == {} and passed >= 200
 
 
-@pytest.mark.parametrize("face", ["sync", "async"])
+@FACES
 def test_exec(face, capsys):
     from agent_sandbox import Connection
 
@@ -113,3 +138,52 @@ def test_exec(face, capsys):
         abx("provider", "install", str(TEMPORARY / "mine"), "--yes")
     bad, passed = report("exec", face, *run_all(face, Connection(provider="mine"), chosen("exec")), capsys)
     assert bad == {} and passed >= 15
+
+
+@FACES
+def test_rest(face, service, capsys):
+    from agent_sandbox import Connection
+
+    if not (TEMPORARY / "home/providers/cloud").exists():
+        (TEMPORARY / "cloud").mkdir()
+        (TEMPORARY / "cloud/abx-provider.toml").write_text(REST)
+        abx("provider", "install", str(TEMPORARY / "cloud"), "--inherit", "apiKey")
+    url, key = service
+    connection = Connection(provider="cloud", api_key=key, options={"url": url})
+    bad, passed = report("rest", face, *run_all(face, connection, [case for case in chosen("rest") if case["name"] not in OTHERWISE]), capsys)
+    assert bad == {} and passed >= 15
+
+
+@FACES
+def test_node_in_the_engine(face, service, capsys, monkeypatch):
+    from agent_sandbox import Connection
+    from agent_sandbox.providers.registry import load_installed
+
+    if not (TEMPORARY / "home/providers/e2b").exists():
+        abx("provider", "install", "e2b", "--yes")
+    url, key = service
+    monkeypatch.setenv("E2B_API_KEY", key)  # what the configuration of abx knows, the engine is told
+    connection = Connection(provider="e2b", options={"api": url, "sandboxes": url})
+    assert load_installed("e2b").kind == "node"
+    bad, passed = report("node", face, *run_all(face, connection, [case for case in chosen("node") if case["name"] not in OTHERWISE]), capsys)
+    assert bad == {} and passed >= 15
+
+
+@FACES
+def test_all_that_the_engine_carries(face, capsys, monkeypatch):
+    """`local` in the engine: streams, terminals, tunnels and code that the providers of kind node have not all of."""
+    from agent_sandbox import Connection
+    from agent_sandbox.providers import registry
+    from agent_sandbox.providers.engine_provider import EngineInfra
+
+    class Carried:
+        def build_infra(self):
+            return EngineInfra(connection)
+
+    connection = Connection(provider="local")
+    registry.close_all()
+    monkeypatch.setattr(registry, "get_provider", lambda id, connection: Carried())
+    names = {"lifecycle.name"}  # the engine knows sandboxes by their whole id
+    bad, passed = report("local in the engine", face, *run_all(face, connection, [c for c in chosen("engine") if c["name"] not in names]), capsys)
+    registry.close_all()
+    assert bad == {} and passed >= 20

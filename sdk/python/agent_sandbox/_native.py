@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Set, Tuple
@@ -279,6 +280,9 @@ class BlockingCall(_Running, Call):
                         return item
                 elif got < 0:
                     raise RuntimeError("the call has ended")
+        except CancelledError:
+            _stand_still()
+            raise
         finally:
             self._leave()
 
@@ -507,8 +511,21 @@ class NativeInfra(Infra):
 _loop_call: Any = None
 
 
+_exiting = False
+
+
+def _stand_still() -> None:
+    """At the end of the program only daemon threads are left beside the main one. They are to end with it, and not to tell that what they
+    wait for was given up."""
+    if _exiting and threading.current_thread() is not threading.main_thread():
+        while True:
+            time.sleep(3600)
+
+
 def _at_exit() -> None:
     """Calls that still run are given up, programs of providers end."""
+    global _exiting
+    _exiting = True
     for infra in list(_state.infras):
         infra.close()
 

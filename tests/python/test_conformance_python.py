@@ -40,7 +40,7 @@ def run_all(face, connection, cases):
     """name → None, or why not; cases that do not apply are left out."""
     door = door_python.Door(face, connection)
     local = threading.local()
-    shared_ids = []
+    shared_ids, features = [], dict(door.infra.features())
 
     def shared():
         if not hasattr(local, "box"):
@@ -50,6 +50,7 @@ def run_all(face, connection, cases):
             assert call.result, call.error
             local.box = call.result["id"]
             shared_ids.append(local.box)
+            features.update(call.result.get("features", {}))  # what the manifest does not know
         return local.box
 
     def run(case):
@@ -62,7 +63,7 @@ def run_all(face, connection, cases):
             local.__dict__.pop("box", None)
             return str(e)
 
-    features = dict(door.infra.features())
+    shared()
     cases = [case for case in cases if applicable(case, features)]
     with ThreadPoolExecutor(LANES) as pool:
         results = dict(zip([case["name"] for case in cases], pool.map(run, cases)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import os
 import struct
@@ -14,6 +15,7 @@ from ._items import CHANNELS, Chunk, Event, Json, list_of, object_of
 from ._ops import OPS
 from .errors import BackendError
 
+PROTOCOL = "abx-engine/1"
 HEAD_MAX = 64 * 1024
 EVENT_MAX = 32 * 1024 * 1024
 FRAME_MAX = 16 * 1024 * 1024
@@ -63,6 +65,19 @@ def request_head(verb: str, where: str, port: int, headers: Mapping[str, str]) -
     lines = [f"{verb} {where} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+
+
+def nonce_request(port: int, nonce: str) -> bytes:
+    """Asks who is there for a proof, and tells nothing."""
+    return request_head("GET", "/v1/health", port, {"X-Abx-Nonce": nonce})
+
+
+def is_proof(head: Head, token: str, port: int, nonce: str) -> bool:
+    """Is that the answer of who knows the token?"""
+    text = f"{PROTOCOL}\n{port}\n{nonce}".encode("ascii")
+    want = base64.urlsafe_b64encode(hmac.new(token.encode(), text, hashlib.sha256).digest())
+    have = head.headers.get("x-abx-proof", "").encode("latin-1", "replace")
+    return hmac.compare_digest(want.rstrip(b"="), have.rstrip(b"="))
 
 
 def chunk(data: bytes) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections import deque
 from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
 
+from .._io import NotReached
 from .._io import asyncio_io as io
 from .._io.asyncio_io import AsyncLink
 from .._items import Chunk, End, Event, Item, Json, object_of
@@ -23,8 +25,10 @@ from .._wire import (
     Head,
     chunk,
     frame,
+    is_proof,
     item_of,
     json_object,
+    nonce_request,
     protocol_error,
     query,
     request_head,
@@ -37,17 +41,22 @@ from .transport import AsyncCall, finish
 
 IDLE_MOST = 16  # connections that wait for another request
 TEXT_MAX = 64 * 1024 * 1024  # of an answer that is one object
+PROOF_S = 10.0  # seconds
 FRAME = 256 * 1024  # bytes in a frame
 
 
 class AsyncPool:
-    """Connections to one engine that wait for another request."""
+    """Connections to one engine that wait for another request. A new one is proved before it hears the token: another may have
+    taken the port when the engine ended."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str) -> None:
         self.port = port
+        self._token = token
         self._idle: List[AsyncLink] = []
 
     async def take(self, deadline: Optional[float]) -> AsyncLink:
+        if self._idle:
+            await io.settle()
         while self._idle:
             try:
                 link = self._idle.pop()
@@ -57,7 +66,34 @@ class AsyncPool:
                 link.deadline = deadline
                 return link
             link.close()
-        return await io.connect(self.port, deadline)
+        link = await io.connect(self.port, deadline)
+        try:
+            await self._prove(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    async def _prove(self, link: AsyncLink) -> None:
+        nonce = secrets.token_urlsafe(24)
+        answer = AnswerReader()
+        deadline, soon = link.deadline, io.now() + PROOF_S
+        link.deadline = soon if deadline is None else min(deadline, soon)
+        try:
+            await link.send(nonce_request(self.port, nonce))
+            while not answer.complete:
+                data = await link.receive()
+                if not data:
+                    raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
+                answer.feed(data)
+                if answer.read_head() is not None:
+                    answer.body()
+        except NetworkError as error:
+            raise NotReached(error.message) from None
+        head = answer.head
+        if head is None or not is_proof(head, self._token, self.port, nonce) or not answer.reusable:
+            raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
+        link.deadline = deadline
 
     def give(self, link: AsyncLink) -> None:
         link.deadline = None
@@ -347,7 +383,7 @@ class AsyncEngine:
     """One engine under one connection: begins calls."""
 
     def __init__(self, port: int, token: str, headers: Mapping[str, str]) -> None:
-        self.pool = AsyncPool(port)
+        self.pool = AsyncPool(port, token)
         self.token = token
         self._port = port
         self._headers = dict(headers)

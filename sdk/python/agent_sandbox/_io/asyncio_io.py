@@ -7,6 +7,7 @@ import time
 from typing import Any, Awaitable, Optional
 
 from ..errors import NetworkError, TimeoutError
+from . import NotReached
 
 READ = 256 * 1024
 
@@ -18,6 +19,11 @@ def now() -> float:
 
 async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
+
+
+async def settle() -> None:
+    """Let what has come be noticed: the end of a connection."""
+    await asyncio.sleep(0)
 
 
 class AsyncLink:
@@ -84,7 +90,7 @@ async def connect(port: int, deadline: Optional[float] = None) -> AsyncLink:
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError as error:
-        raise NetworkError(f"cannot connect to 127.0.0.1:{port}: {error}") from None
+        raise NotReached(f"cannot connect to 127.0.0.1:{port}: {error}") from None
     link = AsyncLink(reader, writer)
     link.deadline = deadline
     return link

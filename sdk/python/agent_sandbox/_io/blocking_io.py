@@ -8,6 +8,7 @@ import time
 from typing import Optional
 
 from ..errors import NetworkError, TimeoutError
+from . import NotReached
 
 READ = 256 * 1024
 
@@ -19,6 +20,10 @@ def now() -> float:
 
 def sleep(seconds: float) -> None:
     time.sleep(seconds)
+
+
+def settle() -> None:
+    """For asyncio: let what has come be noticed."""
 
 
 class Link:
@@ -89,7 +94,7 @@ def connect(port: int, deadline: Optional[float] = None) -> Link:
     try:
         sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     except OSError as error:
-        raise NetworkError(f"cannot connect to 127.0.0.1:{port}: {error}") from None
+        raise NotReached(f"cannot connect to 127.0.0.1:{port}: {error}") from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     link = Link(sock)
     link.deadline = deadline

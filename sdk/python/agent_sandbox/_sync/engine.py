@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections import deque
 from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
 
+from .._io import NotReached
 from .._io import blocking_io as io
 from .._io.blocking_io import Link
 from .._items import Chunk, End, Event, Item, Json, object_of
@@ -24,8 +26,10 @@ from .._wire import (
     Head,
     chunk,
     frame,
+    is_proof,
     item_of,
     json_object,
+    nonce_request,
     protocol_error,
     query,
     request_head,
@@ -38,17 +42,22 @@ from .transport import Call, finish
 
 IDLE_MOST = 16  # connections that wait for another request
 TEXT_MAX = 64 * 1024 * 1024  # of an answer that is one object
+PROOF_S = 10.0  # seconds
 FRAME = 256 * 1024  # bytes in a frame
 
 
 class Pool:
-    """Connections to one engine that wait for another request."""
+    """Connections to one engine that wait for another request. A new one is proved before it hears the token: another may have
+    taken the port when the engine ended."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str) -> None:
         self.port = port
+        self._token = token
         self._idle: List[Link] = []
 
     def take(self, deadline: Optional[float]) -> Link:
+        if self._idle:
+            io.settle()
         while self._idle:
             try:
                 link = self._idle.pop()
@@ -58,7 +67,34 @@ class Pool:
                 link.deadline = deadline
                 return link
             link.close()
-        return io.connect(self.port, deadline)
+        link = io.connect(self.port, deadline)
+        try:
+            self._prove(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _prove(self, link: Link) -> None:
+        nonce = secrets.token_urlsafe(24)
+        answer = AnswerReader()
+        deadline, soon = link.deadline, io.now() + PROOF_S
+        link.deadline = soon if deadline is None else min(deadline, soon)
+        try:
+            link.send(nonce_request(self.port, nonce))
+            while not answer.complete:
+                data = link.receive()
+                if not data:
+                    raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
+                answer.feed(data)
+                if answer.read_head() is not None:
+                    answer.body()
+        except NetworkError as error:
+            raise NotReached(error.message) from None
+        head = answer.head
+        if head is None or not is_proof(head, self._token, self.port, nonce) or not answer.reusable:
+            raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
+        link.deadline = deadline
 
     def give(self, link: Link) -> None:
         link.deadline = None
@@ -348,7 +384,7 @@ class Engine:
     """One engine under one connection: begins calls."""
 
     def __init__(self, port: int, token: str, headers: Mapping[str, str]) -> None:
-        self.pool = Pool(port)
+        self.pool = Pool(port, token)
         self.token = token
         self._port = port
         self._headers = dict(headers)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import json
 import os
-import secrets
 import stat
 import threading
 import time
@@ -18,12 +15,12 @@ from .._io import blocking_io
 from .._items import object_of
 from ..types import objects
 from .._library import abx_command
-from .._sync.engine import Engine
-from .._wire import AnswerReader, request_head
-from ..errors import NetworkError, ProviderProtocolError, SandboxError, ServerNotRunningError
+from .._sync.engine import Engine, Pool
+from .._wire import PROTOCOL
+from ..errors import ProviderProtocolError, SandboxError, ServerNotRunningError
 from .store import home_folder
 
-PROTOCOL = "abx-engine/1"
+PROOF_S = 10.0
 START_S = 20.0  # until an engine that was started answers
 FILE_MAX = 64 * 1024
 
@@ -75,6 +72,11 @@ class EngineClient:
         if self._found is not None and self._pid == os.getpid() and self._stamp() == self._file:
             return self._found
         return None
+
+    def forget(self, found: FoundEngine) -> None:
+        """It could not be reached: look anew the next time."""
+        if self._found == found:
+            self._found = None
 
     def _stamp(self) -> Optional[tuple[int, int, int]]:
         try:
@@ -147,10 +149,14 @@ class EngineClient:
             )
         pid = told.get("pid")
         found = FoundEngine(port, token, pid if isinstance(pid, int) else 0, str(told.get("version", "")))
+        pool = Pool(port, token)
         try:
-            return found if _proves(found) else None
-        except (SandboxError, OSError):
+            pool.give(pool.take(blocking_io.now() + PROOF_S))  # which proves that it is the one
+        except SandboxError:
             return None
+        finally:
+            pool.close()
+        return found
 
     def _start(self) -> None:
         """Start an engine; of several that are started at once, one stays."""
@@ -208,27 +214,6 @@ class EngineClient:
         """End the engine."""
         self.ask("POST", "/v1/shutdown")
         self._found = None
-
-
-def _proves(found: FoundEngine) -> bool:
-    """Is it the engine that wrote the file, and no stranger on its port? It proves that it knows the token, which it is not told."""
-    nonce = secrets.token_urlsafe(24)
-    link = blocking_io.connect(found.port, time.monotonic() + 10)
-    try:
-        link.send(request_head("GET", "/v1/health", found.port, {"X-Abx-Nonce": nonce, "Connection": "close"}))
-        answer = AnswerReader()
-        while answer.read_head() is None:
-            data = link.receive()
-            if not data:
-                raise NetworkError("it closed the connection")
-            answer.feed(data)
-    finally:
-        link.close()
-    head = answer.head
-    text = f"{PROTOCOL}\n{found.port}\n{nonce}".encode("ascii")
-    want = base64.urlsafe_b64encode(hmac.new(found.token.encode("ascii"), text, hashlib.sha256).digest())
-    have = head.headers.get("x-abx-proof", "") if head is not None else ""
-    return hmac.compare_digest(want.rstrip(b"="), have.encode("latin-1").rstrip(b"="))
 
 
 def engine_connection(connection: Connection) -> Dict[str, Any]:

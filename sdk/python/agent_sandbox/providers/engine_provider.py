@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
 from .._connection import Connection
 from .._infra import Infra
+from .._io import NotReached
 from ..errors import UsageError
-from .engine_client import EngineClient, engine_connection
+from .engine_client import EngineClient, FoundEngine, engine_connection
 from .provider import Provider
 from .store import verify_integrity
 
@@ -65,36 +66,58 @@ class EngineInfra(Infra):
     def start(
         self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
     ) -> Call:
-        from .._sync.engine import Engine
-
         self._check_process()
         found = self._client.find()
+        try:
+            return self._engine(found).start(method, params, timeout)
+        except NotReached:  # it has ended since
+            self._client.forget(found)
+            return self._engine(self._client.find()).start(method, params, timeout)
+
+    def _engine(self, found: FoundEngine) -> Engine:
+        from .._sync.engine import Engine
+
         with self._lock:
             engine = self._blocking
             if engine is None or engine.token != found.token:
                 if engine is not None:
                     engine.close()
                 engine = self._blocking = Engine(found.port, found.token, self._client.headers(found, self._connection))
-        return engine.start(method, params, timeout)
+            return engine
 
     async def astart(
         self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
     ) -> AsyncCall:
+        self._check_process()
+        found = await self._afind()
+        try:
+            return await self._aengine(found).start(method, params, timeout)
+        except NotReached:
+            self._client.forget(found)
+            return await self._aengine(await self._afind()).start(method, params, timeout)
+
+    async def _afind(self) -> FoundEngine:
+        """What waits for an engine to start does so in a thread."""
+        import asyncio
+
+        known = self._client.known()
+        if known is not None:
+            return known
+        return await asyncio.get_running_loop().run_in_executor(None, self._client.find)
+
+    def _aengine(self, found: FoundEngine) -> AsyncEngine:
         import asyncio
 
         from .._async.engine import AsyncEngine
 
-        self._check_process()
         loop = asyncio.get_running_loop()
-        known = self._client.known()
-        found = known if known is not None else await loop.run_in_executor(None, self._client.find)
         engine = self._loops.get(loop)
         if engine is None or engine.token != found.token:
             if engine is not None:
                 engine.close()
             engine = AsyncEngine(found.port, found.token, self._client.headers(found, self._connection))
             self._loops[loop] = engine
-        return await engine.start(method, params, timeout)
+        return engine
 
     def close(self) -> None:
         if self._blocking is not None and self._pid == self._client.pid:

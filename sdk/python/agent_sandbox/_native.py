@@ -18,6 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Mapping, Optional, Set, Tuple
 
 from ._connection import Connection
+from ._home import home_folder
 from ._infra import Infra
 from ._items import Chunk, End, Event, Item, object_of
 from ._library import KIND_CHUNK, KIND_END, KIND_EVENT, AbxEvent, library, take_error, take_text
@@ -36,11 +37,11 @@ AHEAD = 64  # items that a writer puts aside for the reader
 class Context:
     """A context of libabx."""
 
-    def __init__(self, home: Optional[str]) -> None:
+    def __init__(self, home: str) -> None:
         self.lib = library()
         self.pid = os.getpid()
         error = ctypes.c_void_p()
-        options = json.dumps({"home": home}).encode() if home else None
+        options = json.dumps({"home": home}).encode()
         self.pointer = self.lib.abx_context_new(options, ctypes.byref(error))
         if not self.pointer:
             raise take_error(error)
@@ -59,7 +60,7 @@ class Context:
 class LoopContext(Context):
     """A context that an event loop drives."""
 
-    def __init__(self, home: Optional[str], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, home: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(home)
         self.waiting: Dict[int, Any] = {}  # handle → LoopCallOf
         error = ctypes.c_void_p()
@@ -87,8 +88,8 @@ class _State:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.blocking: Dict[Optional[str], Context] = {}
-        self.loops: weakref.WeakKeyDictionary[Any, Dict[Optional[str], LoopContext]] = weakref.WeakKeyDictionary()
+        self.blocking: Dict[str, Context] = {}  # by their home
+        self.loops: weakref.WeakKeyDictionary[Any, Dict[str, LoopContext]] = weakref.WeakKeyDictionary()
         self.old: List[Tuple[Any, Context]] = []
         self.infras: weakref.WeakSet[NativeInfra] = weakref.WeakSet()
 
@@ -105,7 +106,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def blocking_context(home: Optional[str]) -> Context:
-    state = _state
+    state, home = _state, home_folder(home)
     with state.lock:
         context = state.blocking.get(home)
         if context is None:
@@ -114,7 +115,7 @@ def blocking_context(home: Optional[str]) -> Context:
 
 
 def loop_context(home: Optional[str], loop: asyncio.AbstractEventLoop) -> LoopContext:
-    state = _state
+    state, home = _state, home_folder(home)
     with state.lock:
         mine = state.loops.setdefault(loop, {})
         context = mine.get(home)

@@ -11,6 +11,7 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from .._connection import Connection
+from .._home import home_folder
 from .._io import blocking_io
 from .._items import object_of
 from ..types import objects
@@ -18,7 +19,6 @@ from .._library import abx_command
 from .._sync.engine import Engine, Pool
 from .._wire import PROTOCOL
 from ..errors import ProviderProtocolError, SandboxError, ServerNotRunningError
-from .store import home_folder
 
 PROOF_S = 10.0
 START_S = 20.0  # until an engine that was started answers

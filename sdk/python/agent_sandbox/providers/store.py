@@ -14,6 +14,7 @@ import stat
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
 
+from .._home import home_folder
 from .._items import object_of
 from ..errors import ConfigError, ProviderIntegrityError, ProviderNotFoundError
 
@@ -24,11 +25,6 @@ RECEIPT_MAX = 1024 * 1024
 BLOCK = 1024 * 1024
 KINDS = ("rest", "exec", "node")
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
-
-
-def home_folder(home: Optional[str] = None) -> str:
-    """The folder of all state: `home`, else `ABX_HOME`, else `~/.abx`."""
-    return os.path.abspath(home or os.environ.get("ABX_HOME") or os.path.join(os.path.expanduser("~"), ".abx"))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import time
 import pytest
 
 from door import Door
-from engine import Engine, connection, error_of
+from engine import LOCAL, Engine, connection, error_of
 from harness import ROOT, Abx, count, descendants, is_alive, wait_for
 from test_rest import MANIFEST as REST
 from test_schema import check_object
@@ -202,8 +202,8 @@ def test_in_the_foreground_it_tells_what_it_does_until_a_signal(served, spawn):
 class Half:
     """A request whose body is not all there yet: in flight until finish()."""
 
-    def __init__(self, engine, path="/v1/sandboxes"):
-        head = "".join(f"{k}: {v}\r\n" for k, v in engine.headers().items())
+    def __init__(self, engine, path="/v1/sandboxes", connection=LOCAL):
+        head = "".join(f"{k}: {v}\r\n" for k, v in engine.headers(connection).items())
         self.s = socket.create_connection(("127.0.0.1", engine.port), timeout=60)
         self.s.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{head}Content-Length: 2\r\n\r\n{{".encode())
 
@@ -361,16 +361,19 @@ def test_a_session_is_closed_when_nobody_uses_it(served):
     boxes = install(served, "own", ["process"])
     engine = Engine(served, "--session-idle", "1s")
     mine = connection(provider="own", options={"boxes": boxes, "who": "me-and-nobody"})
+    half = Half(engine, connection=mine)  # in flight: the session stays
     sandbox = engine.create(mine)
     first = plugins_of(engine)
     assert len(first) == 1
+    time.sleep(2)
     engine("GET", f"/v1/sandboxes/{sandbox}/processes", None, mine, status=200)
+    assert plugins_of(engine) == first and half.finish() == 201
     wait_for(lambda: not plugins_of(engine), "its program ends", 60)
+    half = Half(engine, connection=mine)
     engine("GET", f"/v1/sandboxes/{sandbox}/processes", None, mine, status=200)  # its maker reaches it all the same
-    assert plugins_of(engine) != first
     again = connection(options={"who": "me-and-nobody", "boxes": boxes}, provider="own", apiKey=None)
     engine("GET", f"/v1/sandboxes/{sandbox}/processes", None, again, status=200)
-    assert len(plugins_of(engine)) == 1  # the same connection in other words
+    assert len(plugins_of(engine)) == 1 and half.finish() == 201  # the same connection in other words
 
 
 def test_a_sandbox_is_reached_by_its_maker_or_whom_its_provider_lets_connect(served):

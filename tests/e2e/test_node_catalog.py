@@ -4,6 +4,7 @@ missing, keys. Their conformance; failures on the way."""
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,14 @@ def cloud(request, service):
 def test_a_command_in_a_sandbox_of_its_own(cloud):
     assert cloud("run", "--", "sh", "-c", "cat; echo there >&2; exit 3", input=b"in", code=3).out == b"in"
     assert cloud.ok("ls", "-q", "--all").text == ""
+
+
+def test_two_streams_and_a_reader_that_comes_late(cloud):
+    script = "i=0; while [ $i -lt 32 ]; do head -c 65536 /dev/zero | tr '\\0' o; head -c 65536 /dev/zero | tr '\\0' e >&2; i=$((i+1)); done; exit 5"
+    p = cloud.start("run", "--", "sh", "-c", script)
+    time.sleep(0.3)  # more waits by now than the window lets through; with less the test says less
+    out, err = p.communicate(timeout=60)
+    assert (p.returncode, out.strip(b"o"), err.strip(b"e"), len(out), len(err)) == (5, b"", b"", 2 << 20, 2 << 20)
 
 
 def test_a_life(cloud):

@@ -84,8 +84,10 @@ struct e2b_door {
     yyjson_doc *snapshots;          /* of snapshots.c, or NULL */
     size_t sampling;                /* calls of metrics.c that are under way */
     size_t holds;                   /* streams that are no exchanges: see e2b_door_hold */
-    struct e2b_life *life;
-    uv_timer_t expiry; /* expiry.c */
+    abx_serving *serving;           /* of life */
+    struct abx_serving_life *life;
+    uint64_t sampled_ms; /* monotonic: the last look at what sandboxes use */
+    uv_timer_t expiry;   /* expiry.c */
     bool expiry_open;
     bool draining;
 };

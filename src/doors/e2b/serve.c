@@ -1,44 +1,23 @@
 /* The life of the door: lock, key, listener and file at its start; idle time; drain and close. */
 #include "doors/e2b/serve.h"
 
-#include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/give_back.h"
 #include "base/mem.h"
 #include "doors/e2b/authority.h"
 #include "doors/e2b/control.h"
 #include "doors/e2b/life.h"
 #include "doors/e2b/secure.h"
 #include "doors/e2b/snapshots.h"
+#include "host/serving_life.h"
 
-#define ADDRESS         "127.0.0.1"
-#define LOOK_MS         500 /* between two looks whether it is idle, or drained */
 #define SAMPLE_MS       5000
-#define DRAIN_MS        5000
 #define MAX_CONNECTIONS 20000
 #define MAX_HEAD        ((size_t)256 * 1024)
 
-typedef struct e2b_life {
-    abx_serving *serving;
-    uint64_t idle_ms;
-    uint64_t used_ms;    /* monotonic: the last time that something was asked */
-    uint64_t sampled_ms; /* monotonic */
-    uint64_t drain_ms;   /* monotonic: when draining ends; 0: not draining */
-    abx_give_back memory;
-    uv_timer_t timer;
-    bool timer_open, told, is_closing;
-    void (*on_end)(void *data);
-    void *data;
-    int closing; /* what is still open */
-    void (*closed)(void *data);
-    void *closed_data;
-} e2b_life;
-
 void e2b_life_touch(e2b_door *door)
 {
-    door->life->used_ms = abx_now_mono_ms();
+    abx_serving_life_touch(door->life);
 }
 
 void e2b_door_hold(e2b_door *door)
@@ -54,45 +33,33 @@ void e2b_door_release(e2b_door *door)
 }
 
 /* --- its end ----------------------------------------------------------------------------------------------------- */
-static void free_door(e2b_door *door)
+static void free_door(void *data)
 {
-    e2b_life *life = door->life;
-    void (*closed)(void *) = life->closed;
-    void *data = life->closed_data;
-    abx_serving_end(life->serving);
+    e2b_door *door = data;
     yyjson_doc_free(door->snapshots);
     yyjson_doc_free(door->defaults);
     e2b_secure_free(door);
     free(door->provider);
     free(door->home);
-    free(life);
     explicit_bzero(door, sizeof *door);
     free(door);
-    if (closed)
-        closed(data);
+}
+
+static bool parts_gone(void *data)
+{
+    const e2b_door *door = data;
+    return door->box_structs == 0 && !door->questions;
 }
 
 void e2b_life_part_gone(e2b_door *door)
 {
-    if (door->life->is_closing && door->life->closing == 0 && door->box_structs == 0 &&
-        !door->questions)
-        free_door(door);
+    abx_serving_life_check(door->life);
 }
 
-static void part_closed(e2b_door *door)
+static void on_expiry_closed(uv_handle_t *handle)
 {
-    door->life->closing--;
-    e2b_life_part_gone(door);
-}
-
-static void on_handle_closed(uv_handle_t *handle)
-{
-    part_closed(handle->data);
-}
-
-static void on_http_closed(void *data)
-{
-    part_closed(data);
+    const e2b_door *door = handle->data;
+    abx_serving_life_part_closed(door->life);
 }
 
 /* The sandboxes live on: only what we hold of them goes. */
@@ -106,93 +73,64 @@ static void let_boxes_go(e2b_door *door)
 static void close_door(void *data, void (*cb)(void *data), void *cb_data)
 {
     e2b_door *door = data;
-    e2b_life *life = door->life;
-    life->closed = cb;
-    life->closed_data = cb_data;
-    life->closing = 1;
-    life->is_closing = true;
     let_boxes_go(door);
     e2b_asks_cancel(door);
-    if (door->http) {
-        life->closing++;
-        abx_http_server_close(door->http, on_http_closed, door);
+    if (door->expiry_open) {
+        abx_serving_life_part(door->life);
+        e2b_expiry_close(door, on_expiry_closed);
     }
-    if (life->timer_open) {
-        life->closing += 2;
-        uv_close((uv_handle_t *)&life->timer, on_handle_closed);
-        e2b_expiry_close(door, on_handle_closed);
-    }
-    part_closed(door);
-}
-
-static void tell_end(e2b_life *life)
-{
-    if (!life->told)
-        life->on_end(life->data);
-    life->told = true;
+    abx_serving_life_close(door->life, door->http, cb, cb_data);
 }
 
 static void drain(void *data)
 {
     e2b_door *door = data;
     door->draining = true;
-    abx_http_server_stop(door->http);
-    if (door->life->drain_ms == 0)
-        door->life->drain_ms = abx_now_mono_ms() + DRAIN_MS;
+    abx_serving_life_drain(door->life, door->http);
 }
 
-static void on_look(uv_timer_t *timer)
+/* --- looks -------------------------------------------------------------------------------------------------------- */
+static bool is_busy(void *data)
 {
-    e2b_door *door = timer->data;
-    e2b_life *life = door->life;
-    uint64_t now = abx_now_mono_ms();
-    (void)abx_give_back_tick(&life->memory, now);
-    bool busy = abx_http_server_exchanges(door->http) > 0 || door->holds > 0;
-    if (life->drain_ms > 0) {
-        if (!busy || now >= life->drain_ms)
-            tell_end(life);
-        return;
-    }
-    if (now - life->sampled_ms >= SAMPLE_MS) {
-        life->sampled_ms = now;
-        e2b_samples_tick(door);
-        e2b_secure_tick(door);
-    }
-    if (busy)
-        life->used_ms = now;
-    else if (life->idle_ms != ABX_FOREVER && now - life->used_ms >= life->idle_ms)
-        tell_end(life);
+    const e2b_door *door = data;
+    return abx_http_server_exchanges(door->http) > 0 || door->holds > 0;
 }
+
+static void on_look(void *data, uint64_t now)
+{
+    e2b_door *door = data;
+    if (door->draining || now - door->sampled_ms < SAMPLE_MS)
+        return;
+    door->sampled_ms = now;
+    e2b_samples_tick(door);
+    e2b_secure_tick(door);
+}
+
+static const abx_serving_hooks HOOKS = {
+    .busy = is_busy, .tick = on_look, .gone = parts_gone, .free = free_door};
 
 /* --- its start ---------------------------------------------------------------------------------------------------- */
 /* The port that was asked for; else the one of last time, so that a shell's variables stay right; else any. */
 static int listen_somewhere(e2b_door *door, int asked, int last, abx_error **err)
 {
     if (asked == 0 && last > 0 &&
-        abx_http_server_listen_tcp(door->http, ADDRESS, last, &door->port, NULL) == 0)
+        abx_http_server_listen_tcp(door->http, ABX_SERVING_ADDRESS, last, &door->port, NULL) == 0)
         return 0;
-    abx_error *why = NULL;
-    if (abx_http_server_listen_tcp(door->http, ADDRESS, asked, &door->port, &why) == 0)
-        return 0;
-    if (why->sys_errno != EADDRINUSE)
-        return abx_error_take(err, why);
-    abx_error_free(why);
-    abx_fail(err, ABX_ERR_CONFLICT, "port %d is in use by another program", asked);
-    return abx_hint(err, "choose another one, or leave --port out: any free one is taken");
+    return abx_serving_listen(door->http, asked, &door->port, err);
 }
 
 static int publish(e2b_door *door, abx_error **err)
 {
     yyjson_mut_val *root;
     ABX_AUTO_MUT d = abx_mut_new(&root);
-    ABX_AUTO_FREE char *url = abx_format("http://%s:%d", ADDRESS, door->port);
+    ABX_AUTO_FREE char *url = abx_format("http://%s:%d", ABX_SERVING_ADDRESS, door->port);
     abx_mut_str(d, root, "protocol", "e2b");
     abx_mut_str(d, root, "url", url);
     abx_mut_int(d, root, "port", door->port);
     abx_mut_str(d, root, "provider", door->provider);
     abx_mut_str(d, root, "key", door->key);
     e2b_secure_publish(door, d, root);
-    return abx_serving_publish(door->life->serving, d, err);
+    return abx_serving_publish(door->serving, d, err);
 }
 
 static int open_parts(e2b_door *door, const abx_serve_options *o, abx_error **err)
@@ -207,11 +145,7 @@ static int open_parts(e2b_door *door, const abx_serve_options *o, abx_error **er
         return -1;
     e2b_boxes_load(door);
     e2b_snapshots_load(door);
-    e2b_life *life = door->life;
-    ABX_CHECK(uv_timer_init(door->loop, &life->timer) == 0);
-    life->timer.data = door;
-    life->timer_open = true;
-    uv_timer_start(&life->timer, on_look, LOOK_MS, LOOK_MS);
+    abx_serving_life_start(door->life);
     e2b_expiry_open(door);
     e2b_expiry_arm(door);
     return e2b_keys_save(door, err) < 0 || publish(door, err) < 0 ? -1 : 0;
@@ -230,12 +164,8 @@ static int open_door(const abx_serve_options *o, void **out, abx_error **err)
     door->provider = abx_strdup(o->provider);
     door->defaults = abx_json_copy(o->defaults);
     door->log = o->log;
-    door->life = ABX_NEW(e2b_life);
-    *door->life = (e2b_life){.serving = serving,
-                             .idle_ms = o->idle_ms,
-                             .used_ms = abx_now_mono_ms(),
-                             .on_end = o->on_end,
-                             .data = o->data};
+    door->serving = serving;
+    door->life = abx_serving_life_new(o, serving, &HOOKS, door);
     *out = door;
     if (open_parts(door, o, err) == 0)
         return 0;

@@ -81,8 +81,9 @@ struct engine {
     size_t closing_sessions; /* that are in nobody's list any more */
     uint64_t session_idle_ms;
     engine_made *made;
-    size_t requests; /* that live, also those whose client has gone */
-    struct engine_life *life;
+    size_t requests;      /* that live, also those whose client has gone */
+    abx_serving *serving; /* of life */
+    struct abx_serving_life *life;
     bool draining;
 };
 

@@ -138,14 +138,10 @@ static void on_end(abx_http_transfer *t, const abx_error *err, void *data)
 
 /* --- to JavaScript ------------------------------------------------------------------------------------- */
 
-/* Bytes as they came: each is one unit. */
+/* Bytes as they came. */
 static JSValue latin1(JSContext *ctx, const char *text)
 {
-    size_t n = strlen(text);
-    ABX_AUTO_FREE uint16_t *units = abx_alloc((n + 1) * sizeof(*units));
-    for (size_t i = 0; i < n; i++)
-        units[i] = (uint8_t)text[i];
-    return JS_NewStringUTF16(ctx, units, n);
+    return abx_js_latin1(ctx, (const uint8_t *)text, strlen(text));
 }
 
 /* {status, statusText, headers: [name, value, …]} */

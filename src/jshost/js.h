@@ -75,6 +75,8 @@ JSValue abx_js_import(abx_js *js, const char *path);
 char *abx_js_text(JSContext *ctx, JSValueConst v);
 /* A string of these bytes; what is no UTF-8 becomes U+FFFD as the web's decoder does it. */
 JSValue abx_js_string(JSContext *ctx, const void *bytes, size_t n);
+/* The same, each byte one unit. */
+JSValue abx_js_latin1(JSContext *ctx, const uint8_t *bytes, size_t n);
 /* bytes.c: the one way to the memory of a value. The bytes of an ArrayBuffer or a view (typed array, DataView), clamped to what is there
  * now: the engine's own functions tell the length that a view had when it was made. A detached buffer has none. Valid until
  * JavaScript runs again: convert all other arguments first, take pointers last. 0, or -1 with an exception pending (TypeError: no

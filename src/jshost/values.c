@@ -29,6 +29,18 @@ JSValue abx_js_string(JSContext *ctx, const void *bytes, size_t n)
     return v;
 }
 
+JSValue abx_js_latin1(JSContext *ctx, const uint8_t *bytes, size_t n)
+{
+    uint16_t *units = js_malloc(ctx, (n + 1) * sizeof(*units));
+    if (!units)
+        return JS_EXCEPTION;
+    for (size_t i = 0; i < n; i++)
+        units[i] = bytes[i];
+    JSValue v = JS_NewStringUTF16(ctx, units, n);
+    js_free(ctx, units);
+    return v;
+}
+
 JSValue abx_js_from_json(JSContext *ctx, yyjson_val *v)
 {
     ABX_AUTO_FREE char *text = abx_json_text(v);

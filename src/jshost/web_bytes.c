@@ -175,14 +175,7 @@ static JSValue native_latin1(JSContext *ctx, JSValueConst self, int argc, JSValu
     (void)argc;
     if (abx_js_bytes(ctx, argv[0], &bytes, &n) < 0)
         return JS_EXCEPTION;
-    uint16_t *units = js_malloc(ctx, (n + 1) * sizeof(*units));
-    if (!units)
-        return JS_EXCEPTION;
-    for (size_t i = 0; i < n; i++)
-        units[i] = bytes[i];
-    JSValue v = JS_NewStringUTF16(ctx, units, n);
-    js_free(ctx, units);
-    return v;
+    return abx_js_latin1(ctx, bytes, n);
 }
 
 /* random(n): n bytes, at most 65,536 */

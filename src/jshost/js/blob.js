@@ -1,9 +1,8 @@
 // Blob and File: bytes that do not change.
 (function (internal) {
     'use strict';
-    const { idl, need, usv } = internal.need('idl');
+    const { idl, need, usv, isObject } = internal.need('idl');
     const { encode } = internal;
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
     const isBuffer = (v) => ArrayBuffer.isView(v) || v instanceof ArrayBuffer;
     const secret = Symbol('made by the runtime');
     const copyOf = (v) => {

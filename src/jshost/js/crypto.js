@@ -1,9 +1,8 @@
 // crypto: random numbers, digests and HMAC.
 (function (internal) {
     'use strict';
-    const { idl, need } = internal.need('idl');
+    const { idl, need, isObject } = internal.need('idl');
     const { hashNew, hashUpdate, hashEnd, sameBytes, rejected, resolved, random } = internal;
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
     const secret = Symbol('made by the runtime');
     const HASHES = { 'SHA-1': ['sha1', 20, 512], 'SHA-256': ['sha256', 32, 512], 'SHA-384': ['sha384', 48, 1024], 'SHA-512': ['sha512', 64, 1024] };
     const fail = (name, message) => { throw new DOMException(message, name); };

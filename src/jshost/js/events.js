@@ -1,16 +1,8 @@
 // Events and abort, as the DOM standard says for targets without a tree.
 (function (internal) {
     'use strict';
-    const { idl, need } = internal.need('idl');
+    const { idl, need, isObject, dictionary } = internal.need('idl');
     const { now } = performance, origin = performance;
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
-    function dictionary(v, what) {
-        if (v === undefined || v === null)
-            return {};
-        if (!isObject(v))
-            throw new TypeError(`${what} must be an object`);
-        return v;
-    }
 
     // --- Event
 

@@ -1,8 +1,7 @@
 // Headers, as the fetch standard says, without the names that browsers forbid.
 (function (internal) {
     'use strict';
-    const { idl, need, byteString, pairs } = internal.need('idl');
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
+    const { idl, need, byteString, pairs, isObject } = internal.need('idl');
     const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, { test } = RegExp.prototype;
     const isToken = (s) => Reflect.apply(test, token, [s]);
 

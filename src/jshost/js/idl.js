@@ -83,5 +83,15 @@
             defineProperty(cls.prototype, name, { value: methods[name], writable: true, enumerable: true, configurable: true });
         defineProperty(cls.prototype, Symbol.iterator, { value: methods.entries, writable: true, configurable: true });
     }
-    return { idl, isPlatform, need, byteString, usv, pairs };
+    // What is an object for the language, functions too.
+    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
+    // A dictionary of the web: nothing is an empty one.
+    function dictionary(v, what) {
+        if (v === undefined || v === null)
+            return {};
+        if (!isObject(v))
+            throw new TypeError(`${what} must be an object`);
+        return v;
+    }
+    return { idl, isPlatform, need, byteString, usv, pairs, isObject, dictionary };
 })

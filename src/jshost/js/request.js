@@ -1,9 +1,8 @@
 // Request, as the fetch standard says. What only browsers mean by it (mode, cache …) is kept and told, and changes nothing.
 (function (internal) {
     'use strict';
-    const { idl, need, byteString, usv } = internal.need('idl');
+    const { idl, need, byteString, usv, isObject } = internal.need('idl');
     const bodies = internal.need('body'), headers = internal.need('headers'), events = internal.need('events');
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
     const NORMAL = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT'], secret = Symbol('made by the runtime');
     const VALUES = {
         cache: ['default', 'no-store', 'reload', 'no-cache', 'force-cache', 'only-if-cached'],

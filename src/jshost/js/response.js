@@ -1,10 +1,9 @@
 // Response, as the fetch standard says.
 (function (internal) {
     'use strict';
-    const { idl, need, byteString } = internal.need('idl');
+    const { idl, need, byteString, isObject } = internal.need('idl');
     const bodies = internal.need('body'), headers = internal.need('headers');
     const NULL_BODY = [101, 103, 204, 205, 304], secret = Symbol('made by the runtime');
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
 
     function readInit(init) {
         if (init === undefined || init === null)

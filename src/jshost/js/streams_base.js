@@ -2,7 +2,7 @@
 (function (internal) {
     'use strict';
     const { deferred, then, resolved, rejected } = internal;
-    const { idl } = internal.need('idl');
+    const { idl, isObject, dictionary } = internal.need('idl');
     const nop = () => {};
     // A rejection of it is nobody's fault.
     const handled = (promise) => { then(promise, nop, nop); };
@@ -44,14 +44,6 @@
 
     // --- conversions
 
-    const isObject = (v) => (typeof v === 'object' && v !== null) || typeof v === 'function';
-    function dictionary(v, what) {
-        if (v === undefined || v === null)
-            return {};
-        if (!isObject(v))
-            throw new TypeError(`${what} must be an object`);
-        return v;
-    }
     function callback(owner, name) {
         const fn = owner[name];
         if (fn === undefined)

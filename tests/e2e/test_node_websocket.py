@@ -163,4 +163,4 @@ def test_what_a_server_does_wrong(home, server):  # noqa: F811
 def test_a_slow_side_holds_up_the_other(home, server):  # noqa: F811
     assert ask(home, "wsflood", server.url) == {"n": 800, "at": 65536, "seen": [1000, True]}
     said = ask(home, "wssend", server.url)
-    assert said["error"] == "QuotaExceededError" and said["n"] >= 60 and said["waits"], said
+    assert said["error"] == "QuotaExceededError" and said["n"] >= 60 and said["waits"] and said["first"] == 5, said

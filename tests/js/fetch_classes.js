@@ -117,3 +117,22 @@ check('data: URLs, and what an answer must be', async () => {
     same(await (await fetch('data:,abc', { integrity: `sha256-wrong ${sum}` })).text(), 'abc');
     await fails(() => fetch('data:,abd', { integrity: sum }), 'TypeError');
 });
+check('ports of other protocols', async () => {
+    const port = (url) => fetch(url).then(() => 'answered', (e) => `${e.cause?.message}`);
+    for (const n of [1, 22, 25, 6000, 6667, 10080])
+        same((await port(`http://127.0.0.1:${n}/`)).startsWith('bad port'), true);
+    same((await port('https://127.0.0.1:53/')).startsWith('bad port'), true);
+    same((await port('http://127.0.0.1:2/')).startsWith('bad port'), false);
+    const ws = new WebSocket('ws://127.0.0.1:6667/');
+    const end = await new Promise((resolve) => { ws.onclose = (e) => resolve([e.code, e.wasClean]); });
+    same([ws.readyState, ...end], [3, 1006, false]);
+});
+check('what a WebSocket refuses', async () => {
+    for (const url of ['ws://a.example/#', 'ws://a.example/#x', 'ftp://a.example/', 'nothing'])
+        await fails(() => new WebSocket(url), 'SyntaxError');
+    const ws = new WebSocket('ws://127.0.0.1:2/');
+    ws.onerror = () => {};
+    for (const code of [999, 1001, 2999, 5000, 0x10000 + 1000, -1, NaN, 'x'])
+        await fails(() => ws.close(code), 'InvalidAccessError');
+    ws.close(2999.6);
+});

@@ -1,15 +1,18 @@
 """Runs web platform tests with js_run and counts subtests: wpt.py JS_RUN CHECKOUT [-v] [PATH …]. Nothing of the tests is kept here.
 
-WPT_PYTHON names a Python that has the package wptserve: then also the tests of fetch() run, against the server of wpt_server.py."""
+WPT_PYTHON names a Python that has the packages wptserve and pywebsocket3: then the tests of fetch() and WebSocket run, against the
+server of wpt_server.py and that of the second package."""
 import concurrent.futures
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 # What a module's runtime is counted by: name → paths of the checkout.
 AREAS = {
@@ -38,8 +41,10 @@ AREAS = {
 FETCH = {
     'fetch()': ['fetch/api/basic', 'fetch/api/abort', 'fetch/api/redirect', 'fetch/api/response', 'fetch/api/headers', 'fetch/content-type',
                 'fetch/data-urls', 'fetch/content-length'],
+    'WebSocket': ['websockets'],
 }
 PORTS = (8971, 8972)
+SOCKETS = 8973
 # Not for a runtime without documents, workers, transfers and servers.
 LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|[Ff]ile[Rr]eader|BlobURL|FileAPI/url|tentative|owning-type|\.html$|shadowrealm'
                       r'|resources/|support/|tools/|worker|sharedworker|single-byte-decoder|legacy-mb|/cross-realm|-cors|keepalive'
@@ -48,8 +53,8 @@ LEFT_OUT = re.compile(r'idlharness|transferable|crashtests|[Ff]ile[Rr]eader|Blob
                       r'|single-byte|iso-2022|replacement-enc|big5|gb18030|shift_jis|euc|sharedarraybuffer')
 # Subtests that ask for what such a runtime has not.
 NOT_HERE = re.compile(r'SharedArrayBuffer|XMLHttpRequest|MutationObserver|MessageChannel|MessagePort|document is not defined|ImageData|ImageBitmap'
-                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader| fetch\(\) with|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|on bad port|onload is not|no-cors|[Rr]eferrer|[Oo]rigin header|header origin|"opaqueredirect"|expected 0 but got 30|same-origin|h2 '
-                      r'|\.h2\.|expected "cors"|CORS|MediaSource|blob: URL')
+                      r'|WebAssembly|FileList|postMessage|is not known here|FileReader| fetch\(\) with|forbidden|in fetch with FormData|addEventListener is not|Adding invalid|onload is not|no-cors|[Rr]eferrer|[Oo]rigin header|header origin|"opaqueredirect"|expected 0 but got 30|same-origin|h2 '
+                      r'|\.h2\.|expected "cors"|CORS|MediaSource|blob: URL|sync XHR|window is not defined|insecure WebSocket in a secure')
 PRELUDE = '''
 globalThis.self = globalThis.GLOBAL_THIS = globalThis;
 globalThis.location = { search: '', pathname: '/', href: 'http://web-platform.test/', origin: 'http://web-platform.test', host: 'web-platform.test',
@@ -88,7 +93,7 @@ def scripts_of(checkout, rel):
 
 def variants_of(checkout, rel):
     text = (checkout / rel).read_text(errors='replace')
-    return re.findall(r'^// META: variant=(.*)$', text, re.M) or ['']
+    return [v for v in re.findall(r'^// META: variant=(.*)$', text, re.M) if 'wss' not in v and 'wpt_flags' not in v] or ['']
 
 
 def data_of(checkout, rel):
@@ -107,7 +112,8 @@ def data_of(checkout, rel):
 def prelude(checkout, rel, variant, server):
     if server:
         return (PRELUDE.replace('http://web-platform.test', server).replace('web-platform.test', server[7:])
-                .replace(f"href: '{server}/'", f"href: '{server}/{rel}'").replace("pathname: '/'", f"pathname: '/{rel}'"))
+                .replace(f"href: '{server}/'", f"href: '{server}/{rel}'").replace("pathname: '/'", f"pathname: '/{rel}'")
+                + f'location.search = {json.dumps(variant)};')
     data = data_of(checkout, rel)
     return (PRELUDE + f'location.search = {json.dumps(variant)};'
             f'const wptData = {json.dumps(data)}; globalThis.fetch = async (name) => new Response(wptData[name.split("/").pop()]);')
@@ -117,7 +123,8 @@ def filled(path, folder):
     """A script with the names of the server in it."""
     if '.sub.' not in path.name:
         return path
-    text = re.sub(r'\{\{ports\[\w+\]\[(\d)\]\}\}', lambda m: str(PORTS[int(m[1])]), path.read_text())
+    text = re.sub(r'\{\{ports\[wss?\]\[0\]\}\}', str(SOCKETS), path.read_text())
+    text = re.sub(r'\{\{ports\[\w+\]\[(\d)\]\}\}', lambda m: str(PORTS[int(m[1])]), text)
     text = re.sub(r'\{\{(?:host|hosts\[\w*\]\[\w*\]|domains\[\w*\])\}\}', 'localhost', text)
     out = folder / path.name
     out.write_text(text)
@@ -143,18 +150,30 @@ def run(js_run, checkout, rel, variant, server):
         return rel + variant, None, p.stderr
 
 
+def wait_for(port):
+    for _ in range(600):
+        try:
+            return socket.create_connection(('127.0.0.1', port)).close()
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit(f'nobody listens on port {port}')
+
+
 def main():
     js_run, checkout, *rest = sys.argv[1:]
     verbose = '-v' in rest
     rest = [r for r in rest if r != '-v']
     checkout = pathlib.Path(checkout).resolve()
-    python, server, process = os.environ.get('WPT_PYTHON'), None, None
+    python, server, process, sockets = os.environ.get('WPT_PYTHON'), None, None, None
     areas = {path: [path] for path in rest} or (FETCH if python else AREAS)
     if python:
         process = subprocess.Popen([python, pathlib.Path(__file__).with_name('wpt_server.py'), checkout, *map(str, PORTS)],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=checkout)
         process.stdout.readline()
         server = f'http://localhost:{PORTS[0]}'
+        sockets = subprocess.Popen([python, '-m', 'pywebsocket3.standalone', '-p', str(SOCKETS), '-d', checkout, '-w', checkout / 'websockets/handlers'],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=checkout)
+        wait_for(SOCKETS)
     jobs = concurrent.futures.ThreadPoolExecutor(int(os.environ.get('WPT_JOBS', '2')))
     for area, paths in areas.items():
         passed = total = 0
@@ -178,6 +197,8 @@ def main():
     if process:
         process.send_signal(signal.SIGINT)  # so that it ends its own processes
         process.wait()
+        sockets.kill()
+        sockets.wait()
 
 
 main()

@@ -141,6 +141,8 @@
             throw broken('fetch failed', new TypeError(`'${protocol.slice(0, 40)}' is neither http nor https`));
         if (urlGet(u, 3) !== '' || urlGet(u, 4) !== '')
             throw broken('fetch failed', new TypeError('the URL holds a user or a password'));
+        if (internal.need('ports').isBlocked(urlGet(u, 7)))
+            throw broken('fetch failed', new TypeError(`bad port: ${urlGet(u, 7)} belongs to another protocol`));
         urlSet(u, 10, '');
         return { href: urlGet(u, 0), origin: urlGet(u, 1) };
     }

@@ -45,17 +45,23 @@
     }
     idl(CloseEvent);
 
+    // [Clamp] unsigned short
+    function clamp16(v) {
+        const n = Math.min(Math.max(Number(v), 0), 0xFFFF), low = Math.floor(n), half = n - low;
+        return Number.isNaN(n) ? 0 : half > 0.5 || (half === 0.5 && low % 2 === 1) ? low + 1 : low;
+    }
+
     function placeOf(url) {
-        const { urlParse, urlGet, urlSet } = internal, u = urlParse(`${url}`, undefined);
+        const { urlParse, urlGet, urlSet } = internal, u = urlParse(`${url}`, internal.base);
         if (u === undefined)
             throw new DOMException(`WebSocket: '${`${url}`.slice(0, 200)}' is no URL`, 'SyntaxError');
         const scheme = { 'http:': 'ws:', 'https:': 'wss:', 'ws:': 'ws:', 'wss:': 'wss:' }[urlGet(u, 2)];
         if (scheme === undefined)
             throw new DOMException(`WebSocket: '${urlGet(u, 2).slice(0, 40)}' is neither ws nor wss`, 'SyntaxError');
-        if (urlGet(u, 10) !== '')
+        if (urlGet(u, 0).includes('#'))
             throw new DOMException('WebSocket: a URL with a fragment', 'SyntaxError');
         urlSet(u, 2, scheme);
-        return { href: urlGet(u, 0), origin: urlGet(u, 1) };
+        return { href: urlGet(u, 0), origin: urlGet(u, 1), isBlocked: internal.need('ports').isBlocked(urlGet(u, 7)) };
     }
     function optionsOf(v) {
         if (v === undefined)
@@ -72,17 +78,21 @@
     }
 
     class WebSocket extends EventTarget {
-        #socket = null; #state = CONNECTING; #url; #origin; #protocols; #protocol = ''; #binaryType = 'blob'; #late = 0;
+        #socket = null; #state = CONNECTING; #url; #origin; #protocols; #protocol = ''; #binaryType = 'blob'; #late = 0; #sent = 0;
         #failed = false; #timer;
         constructor(url, options = undefined) {
             need(arguments, 1, 'WebSocket');
             super();
-            const { href, origin } = placeOf(url), { protocols, headers } = optionsOf(options);
+            const { href, origin, isBlocked } = placeOf(url), { protocols, headers } = optionsOf(options);
             this.#url = href;
             this.#origin = origin;
             this.#protocols = protocols;
             if (protocols.length > 0)
                 headers.push('Sec-WebSocket-Protocol', protocols.join(', '));
+            if (isBlocked) {
+                queueMicrotask(() => this.#end({ code: 1006, clean: false, data: 'bad port: it belongs to another protocol' }));
+                return;
+            }
             try {
                 this.#socket = internal.socket(href, headers);
             } catch (e) {
@@ -95,7 +105,14 @@
         get readyState() { return this.#state; }
         get protocol() { return this.#protocol; }
         get extensions() { this.#url; return ''; }
-        get bufferedAmount() { return (this.#socket?.waiting() ?? 0) + this.#late; }
+        // Of what was sent, without the frames around it.
+        get bufferedAmount() { return Math.min(this.#waiting(), this.#sent) + this.#late; }
+        #waiting() {
+            const n = this.#socket?.waiting() ?? 0;
+            if (n === 0)
+                this.#sent = 0;
+            return n;
+        }
         get binaryType() { return this.#binaryType; }
         set binaryType(v) {
             v = `${v}`;
@@ -114,13 +131,14 @@
                 this.#late += size;
                 return;
             }
-            if (this.#socket.waiting() + size > OUT_MAX)
+            if (this.#waiting() + size > OUT_MAX)
                 throw new DOMException('WebSocket.send: over 64 MiB wait to be sent', 'QuotaExceededError');
+            this.#sent += size;
             this.#socket.send(piece);
         }
         close(code = undefined, reason = undefined) {
             if (code !== undefined) {
-                code = Math.trunc(Number(code)) & 0xFFFF;
+                code = clamp16(code);
                 if (code !== 1000 && !(code >= 3000 && code <= 4999))
                     throw new DOMException(`WebSocket.close: ${code} is neither 1000 nor one of 3000 to 4999`, 'InvalidAccessError');
             }

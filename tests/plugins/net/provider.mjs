@@ -128,6 +128,8 @@ Object.assign(words, {
     async wssend(url) {
         const ws = new WebSocket(`${url.replace('http', 'ws')}/slow`);
         await new Promise((r) => { ws.onopen = r; });
+        ws.send('fünf');
+        const first = ws.bufferedAmount;
         let n = 0, error;
         try {
             for (; n < 200; n++)
@@ -137,7 +139,7 @@ Object.assign(words, {
         }
         const waits = ws.bufferedAmount;
         ws.close();
-        return { n, error, waits: waits > 16 << 20 };
+        return { n, error, first, waits: waits > 16 << 20 };
     },
     async wsbad() {
         const names = [];

@@ -153,6 +153,24 @@ def test_what_does_not_end_ends_its_own_call(host, calm):
         goes_on(host, f"bad-{word}")
 
 
+def test_calls_that_meet_a_session_on_its_way_out(host, calm):
+    """Between the end of a call at its deadline and the KILL of a process that does not react: what comes then ends with the process, and says
+    so, or goes to the next one. None waits for ever, and none has an end that it did not earn."""
+    host.install("late")
+    box = host.ok("late", "sandbox.create")["result"]["id"]
+    stuck = host.start("late", "process.start", sandboxId=box, cmd=["indexof"], timeoutMs=500)
+    assert stuck.get(timeout=LIMIT)["error"]["code"] == "E5001"
+    asked = []
+    for _ in range(40):
+        asked.append(host.start("late", "sandbox.create"))
+        time.sleep(0.1)
+    answers = [a.get(timeout=LIMIT) for a in asked]
+    for answer in answers:
+        assert answer["error"]["code"] in ("E5001", "E8005", "E8008") if "error" in answer else answer["result"]["state"] == "running", answer
+    assert "error" in answers[0], "the process was gone before the first call came"
+    goes_on(host, "late")
+
+
 # memory and the like → code, a part of what is said; None: it is allowed
 GREEDY = {
     "eat": ("E8008", ""), "once": ("E8008", ""), "string": ("E8008", "out of memory"),

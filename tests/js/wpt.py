@@ -179,7 +179,7 @@ def main():
         passed = total = 0
         todo = [(f, v) for f in files_of(checkout, paths) for v in variants_of(checkout, f)]
         for rel, result, err in jobs.map(lambda t: run(js_run, checkout, *t, server), todo):
-            if result is None and NOT_HERE.search(f'{rel} {err}'):
+            if (result is None and NOT_HERE.search(f'{rel} {err}')) or (not server and 'bad-port' in rel):
                 continue
             if result is None or not result['tests']:
                 total += 1

@@ -88,7 +88,7 @@ if(TARGET libabx)
     endforeach()
     # The threads of the library under ThreadSanitizer: its door and the thread that starts children are watched, what lies below them
     # is behind the context's lock.
-    if(NOT ABX_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    if(ABX_CMOCKA AND NOT ABX_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         file(GLOB _watched CONFIGURE_DEPENDS src/doors/capi/*.c)
         abx_program(tests/capi/test_capi_threads.c capi abx_adapters abx_host ${ABX_CMOCKA})
         set_target_properties(test_capi_threads PROPERTIES OUTPUT_NAME threads_tsan)

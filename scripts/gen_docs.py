@@ -4,6 +4,7 @@ compares."""
 
 import itertools
 
+import gen_constants
 import gen_python
 import openapi
 import tables
@@ -231,6 +232,7 @@ def pages():
         "docs/providers/epp.md": epp(t),
         "docs/providers/manifest.md": manifest(t),
         "docs/engine-openapi.json": openapi.page(t),
+        "include/abx/constants.h": gen_constants.header(t),
     }
 
 

@@ -30,11 +30,14 @@
  * FORK. After fork() the child may not use what it inherited: its functions answer with an error (E1005), abx_*_free and _close do nothing,
  * so that the parent is not disturbed. A new context in the child works. Plain exec and posix_spawn need nothing.
  *
+ * NAMES. Methods, features and error codes are texts; abx/constants.h has them as ABX_METHOD_…, ABX_HAS_… and ABX_CODE_….
+ *
  * ABI. Objects are opaque, structures tell their size, JSON grows by new members: ignore those that you do not know. Symbols have
  * versions; what is here stays. */
 #ifndef ABX_ABX_H
 #define ABX_ABX_H
 
+#include <abx/constants.h>
 #include <stddef.h>
 #include <stdint.h>
 

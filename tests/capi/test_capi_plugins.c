@@ -50,10 +50,11 @@ static void a_feature_that_is_not_there_is_told(void **state)
     abx_error *err = NULL;
     char params[128];
     snprintf(params, sizeof(params), "{\"sandboxId\":\"%s\"}", ((rig *)*state)->sandbox);
-    assert_null(abx_provider_call(((rig *)*state)->local, "sandbox.logs", params, 0, &err));
+    assert_null(
+        abx_provider_call(((rig *)*state)->local, ABX_METHOD_SANDBOX_LOGS, params, 0, &err));
     assert_string_equal(abx_error_type(err), "ProviderFeatureNotSupportedError");
     assert_int_equal(abx_error_retryable(err), 0);
-    rig_fails(&err, "E8004");
+    rig_fails(&err, ABX_CODE_FEATURE_MISSING);
 }
 
 /* A connection's options are checked as flags are; without configuration nothing else counts. */

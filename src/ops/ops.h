@@ -72,8 +72,12 @@ const abx_op_field *abx_op_params(size_t *count);
 const abx_op_field *abx_op_results(size_t *count);
 const abx_op_field *abx_op_events(size_t *count);
 
+#define ABX_OP_MAP_MAX  8192   /* members of a map or an object */
+#define ABX_OP_LIST_MAX 262144 /* entries of a list */
+
 /* Check a call's parameters: an object, no unknown member (the nearest known one is named), right types, required
- * ones present, no negative or fractional INT, a string cmd only with shell: true. 0, or -1 and USAGE. */
+ * ones present, no negative or fractional INT, a string cmd only with shell: true. 0, or -1 and USAGE; TOO_LARGE for more
+ * entries than above. */
 int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err);
 /* Check a result that came from outside, or a part of it: the members that the table knows have their types; what it does not know is
  * let be. whole: `id` is there where the table has one. 0, or -1 and PROVIDER_PROTOCOL. */

@@ -75,6 +75,17 @@ static int fail_unknown(const abx_op_row *row, const char *name, abx_error **err
     return near ? abx_hint(err, "did you mean '%s'?", near) : -1;
 }
 
+/* What is looked up by name or put one by one below takes time by the square of the members. */
+static int check_size(const abx_op_row *row, const char *name, yyjson_val *v, abx_error **err)
+{
+    bool map = yyjson_is_obj(v);
+    size_t most = map ? ABX_OP_MAP_MAX : ABX_OP_LIST_MAX;
+    if ((map ? yyjson_obj_size(v) : yyjson_arr_size(v)) > most)
+        return abx_fail(err, ABX_ERR_TOO_LARGE, "parameter '%s' of %s has more than %zu entries",
+                        name, row->method, most);
+    return 0;
+}
+
 static int check_member(const abx_op_row *row, yyjson_val *key, yyjson_val *v, abx_error **err)
 {
     const char *name = yyjson_get_str(key);
@@ -90,6 +101,8 @@ static int check_member(const abx_op_row *row, yyjson_val *key, yyjson_val *v, a
                             ? "an"
                             : "a",
                         abx_type_name(field->type));
+    if (check_size(row, name, v, err) < 0)
+        return -1;
     if (field->type != ABX_TYPE_BYTES && abx_json_has_nul(v))
         return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s holds a NUL byte", name,
                         row->method);
@@ -130,6 +143,33 @@ static int check_paths(const abx_op_row *row, yyjson_val *params, abx_error **er
     return 0;
 }
 
+/* Texts that are one of two words, and numbers that the kernel has 16 bits for. */
+static int check_values(const abx_op_row *row, yyjson_val *params, abx_error **err)
+{
+    static const struct {
+        abx_op_id op;
+        const char *name, *one, *other;
+    } words[] = {
+        {ABX_OP_PROCESS_START, "stdin", "closed", "stream"},
+        {ABX_OP_PROCESS_START, "onDisconnect", "kill", "detach"},
+        {ABX_OP_PTY_OPEN, "onDisconnect", "kill", "detach"},
+    };
+    static const char *const sizes[] = {"cols", "rows"};
+    for (size_t i = 0; i < ABX_COUNT(words); i++) {
+        const char *text = abx_json_str(params, words[i].name, NULL);
+        if (row->id == words[i].op && text && strcmp(text, words[i].one) != 0 &&
+            strcmp(text, words[i].other) != 0)
+            return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s must be %s or %s",
+                            words[i].name, row->method, words[i].one, words[i].other);
+    }
+    for (size_t i = 0; i < ABX_COUNT(sizes); i++)
+        if ((row->id == ABX_OP_PTY_OPEN || row->id == ABX_OP_PTY_RESIZE) &&
+            abx_json_int(params, sizes[i], 0) > UINT16_MAX)
+            return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s is more than %d", sizes[i],
+                            row->method, UINT16_MAX);
+    return 0;
+}
+
 int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err)
 {
     if (!yyjson_is_obj(params))
@@ -146,7 +186,9 @@ int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **e
         if (rows[i].op == row->id && rows[i].required && !abx_json_get(params, rows[i].name))
             return abx_fail(err, ABX_ERR_USAGE, "%s needs the parameter '%s'", row->method,
                             rows[i].name);
-    return check_cmd(row, params, err) < 0 ? -1 : check_paths(row, params, err);
+    if (check_cmd(row, params, err) < 0 || check_values(row, params, err) < 0)
+        return -1;
+    return check_paths(row, params, err);
 }
 
 int abx_op_check_results(const abx_op_row *row, yyjson_val *result, bool whole, abx_error **err)

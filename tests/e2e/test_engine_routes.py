@@ -151,3 +151,29 @@ def test_a_connection_twice_in_any_shape_is_refused(engine):
     error_of(engine("GET", "/v1/sandboxes", connection=doubled), 400, "E1001")
     deep = base64.urlsafe_b64encode(b'{"provider":' + b"[" * 20000 + b"]" * 20000 + b"}").decode()
     error_of(engine("GET", "/v1/sandboxes", connection=deep.rstrip("=")), 400, "E1001")
+
+
+@pytest.mark.once
+def test_a_connection_with_a_nul_is_refused(engine):
+    for member in (b'"provider":"local\\u0000x"', b'"provider":"local","apiKey":"a\\u0000b"', b'"provider":"local","domain\\u0000":"a"'):
+        header = base64.urlsafe_b64encode(b"{" + member + b"}").rstrip(b"=").decode()
+        error_of(engine("GET", "/v1/sandboxes", connection=header), 400, "E1001")
+
+
+@pytest.mark.once
+def test_nobody_waits_for_a_body_of_many_members(engine, sandbox):
+    path = f"/v1/sandboxes/{sandbox}/processes"
+    many = {str(i): "" for i in range(300_000)}
+    error_of(engine("POST", path, {"cmd": ["true"], "env": many}), 413, "E4004")
+    error_of(engine("POST", path, {"cmd": ["true"] + list(many)}), 413, "E4004")
+    error_of(engine("POST", path, many), 400, "E1001")
+    largest = dict(list(many.items())[:8192])
+    assert engine("POST", path, {"cmd": ["true"], "env": largest}).status in (200, 400, 413)
+
+
+@pytest.mark.once
+def test_a_mode_that_looks_octal_is_refused(engine, sandbox):
+    files = f"/v1/sandboxes/{sandbox}/files"
+    error_of(engine("PUT", f"{files}?path=/tmp/mode&mode=0644", b"x"), 400, "E1001")
+    engine("PUT", f"{files}?path=/tmp/mode&mode={0o640}", b"x", status=200)
+    assert engine("GET", f"{files}/stat?path=/tmp/mode", status=200).json["mode"] == 0o640

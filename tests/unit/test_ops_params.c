@@ -64,6 +64,46 @@ static void required_parameters_are_asked_for(void **state)
     accept("sandbox.set_timeout", "{\"sandboxId\":\"a\",\"timeoutMs\":0}");
 }
 
+/* process.start with n entries in `env` (map) or in `cmd`. */
+static char *many(bool map, size_t n)
+{
+    abx_buf b = ABX_BUF(64 << 20);
+    int rc = abx_buf_add_str(&b, "{\"sandboxId\":\"a\",\"cmd\":[\"x\"");
+    rc |= map ? abx_buf_add_str(&b, "],\"env\":{\"x\":\"\"") : 0;
+    for (size_t i = 1; i < n; i++)
+        rc |= map ? abx_buf_addf(&b, ",\"%zu\":\"\"", i) : abx_buf_add_str(&b, ",\"x\"");
+    rc |= abx_buf_add_str(&b, map ? "}}" : "]}");
+    assert_int_equal(rc, 0);
+    return abx_buf_take(&b);
+}
+
+static void too_many_entries_are_refused(void **state)
+{
+    for (int map = 0; map <= 1; map++) {
+        size_t most = map ? ABX_OP_MAP_MAX : ABX_OP_LIST_MAX;
+        ABX_AUTO_FREE char *good = many(map, most), *bad = many(map, most + 1);
+        accept("process.start", good);
+        abx_error *err = check("process.start", bad);
+        assert_non_null(err);
+        assert_non_null(strstr(err->message, map ? "'env'" : "'cmd'"));
+        assert_fails(err, TOO_LARGE);
+    }
+}
+
+static void a_value_that_nobody_knows_is_refused(void **state)
+{
+    refuse("process.start", "{\"sandboxId\":\"a\",\"cmd\":[\"x\"],\"onDisconnect\":\"stay\"}",
+           "'onDisconnect' of process.start must be kill or detach", NULL);
+    refuse("process.start", "{\"sandboxId\":\"a\",\"cmd\":[\"x\"],\"stdin\":\"open\"}",
+           "'stdin' of process.start must be closed or stream", NULL);
+    accept("process.start",
+           "{\"sandboxId\":\"a\",\"cmd\":[\"x\"],\"stdin\":\"closed\",\"onDisconnect\":\"kill\"}");
+    refuse("pty.open", "{\"sandboxId\":\"a\",\"onDisconnect\":\"\"}", "kill or detach", NULL);
+    refuse("pty.open", "{\"sandboxId\":\"a\",\"cols\":65536}",
+           "'cols' of pty.open is more than 65535", NULL);
+    accept("pty.open", "{\"sandboxId\":\"a\",\"cols\":65535,\"rows\":1}");
+}
+
 static void null_is_an_absent_optional(void **state)
 {
     accept("sandbox.create", "{\"name\":null,\"timeoutMs\":null,\"metadata\":null}");
@@ -229,6 +269,8 @@ int main(void)
         cmocka_unit_test(unknown_parameter_names_the_nearest),
         cmocka_unit_test(parameters_are_an_object),
         cmocka_unit_test(required_parameters_are_asked_for),
+        cmocka_unit_test(too_many_entries_are_refused),
+        cmocka_unit_test(a_value_that_nobody_knows_is_refused),
         cmocka_unit_test(null_is_an_absent_optional),
         cmocka_unit_test(each_type_is_checked),
         cmocka_unit_test(integers_have_no_sign_and_no_fraction),

@@ -98,6 +98,10 @@ static engine_session *open_new(engine *e, yyjson_val *connection, size_t n,
         fail_header(err, "it is no JSON object");
         return NULL;
     }
+    if (abx_json_has_nul(connection)) { /* what is behind it would be overlooked */
+        fail_header(err, "a text in it holds a NUL");
+        return NULL;
+    }
     if (digest_of(e, connection, n, digest, err) < 0)
         return NULL;
     engine_session *known = engine_session_by_digest(e, digest, header);

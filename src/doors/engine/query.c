@@ -45,6 +45,8 @@ static int put_number(const abx_op_field *f, const char *text, yyjson_mut_doc *d
                       yyjson_mut_val *root, abx_error **err)
 {
     uint64_t n;
+    if (text[0] == '0' && text[1] >= '0' && text[1] <= '9') /* 0644 would be 644 */
+        return abx_fail(err, ABX_ERR_USAGE, "'%s' is decimal and begins with no 0", f->name);
     if (abx_parse_uint(text, INT64_MAX, &n) == 0) {
         abx_mut_int(d, root, f->name, (int64_t)n);
         return 0;

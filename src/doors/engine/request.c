@@ -67,6 +67,9 @@ static void complete(engine_request *r)
         engine_reach(r);
 }
 
+/* More than any operation has. Each is compared with those before it. */
+#define BODY_MEMBERS_MAX 256
+
 /* --- the body ---------------------------------------------------------------------------------------------------------------- */
 static int merge(engine_request *r, const uint8_t *bytes, size_t n, abx_error **err)
 {
@@ -77,6 +80,8 @@ static int merge(engine_request *r, const uint8_t *bytes, size_t n, abx_error **
         return -1;
     if (!yyjson_is_obj(yyjson_doc_get_root(doc)))
         return abx_fail(err, ABX_ERR_USAGE, "the body is no JSON object");
+    if (yyjson_obj_size(yyjson_doc_get_root(doc)) > BODY_MEMBERS_MAX)
+        return abx_fail(err, ABX_ERR_USAGE, "the body has more than %d members", BODY_MEMBERS_MAX);
     yyjson_obj_foreach(yyjson_doc_get_root(doc), i, count, key, value)
     {
         if (yyjson_mut_obj_getn(r->root, yyjson_get_str(key), yyjson_get_len(key))) {

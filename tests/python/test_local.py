@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import io
+import pathlib
 import threading
 import time
 import warnings
@@ -43,6 +44,21 @@ def test_run_is_like_subprocess(sandbox):
     assert sandbox.commands.run("pwd; echo $A", cwd="/tmp", env={"A": "b"}).stdout == "/tmp\nb\n"
     with pytest.raises(ProcessStartError):
         sandbox.commands.run(["/no/such/program"])
+
+
+def test_paths_and_words_are_what_python_has(sandbox):
+    place = pathlib.PurePosixPath("/tmp/as a path")
+    sandbox.files.write(place, "x")
+    assert sandbox.files.read(place) == "x" and sandbox.files.stat(place).name == "as a path"
+    sandbox.files.move(place, place.with_name("moved"))
+    assert sandbox.commands.run([b"cat", place.with_name("moved")]).stdout == "x"
+    assert sandbox.commands.run("pwd", cwd=pathlib.PurePosixPath("/tmp")).stdout == "/tmp\n"
+    sandbox.files.remove(place.with_name("moved"))
+    with pytest.raises(UsageError):
+        sandbox.files.read("/etc/hostname", "lines")
+    for wrong in ([5], [b"a", None], 5):
+        with pytest.raises(TypeError):
+            sandbox.files.write("/tmp/wrong", wrong)
 
 
 def test_callbacks_get_whole_characters(sandbox):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from typing import Any, AsyncIterator, Callable, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, overload
 
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
@@ -12,7 +13,7 @@ from ..errors import CancelledError, ProcessNotFoundError, UsageError
 from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import AsyncStream, Content, begin, unary, upload
 
-Cmd = Union[str, Sequence[str]]
+Cmd = Union[str, Sequence[Union[str, bytes, os.PathLike[str]]]]
 Callback = Callable[[str], Any]
 Self = TypeVar("Self", bound="AsyncCommand")
 
@@ -50,9 +51,9 @@ def process_params(
         params["cmd"] = cmd
         params["shell"] = True
     elif cmd is not None:
-        params["cmd"] = [str(word) for word in cmd]
+        params["cmd"] = [os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word) for word in cmd]
     if cwd is not None:
-        params["cwd"] = cwd
+        params["cwd"] = os.fspath(cwd)
     if env:
         params["env"] = dict(env)
     if user is not None:

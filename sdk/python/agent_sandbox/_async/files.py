@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import (
     Any,
@@ -22,10 +23,11 @@ from typing import (
 
 from .._infra import Infra
 from .._items import Chunk, Event
-from ..errors import ConflictError, FileNotFoundError
+from ..errors import ConflictError, FileNotFoundError, UsageError
 from ..types import Change, FileInfo, objects, rfc3339
 from .transport import AsyncCall, AsyncStream, Content, begin, unary, upload
 
+Path = Union[str, os.PathLike[str]]
 ReaderSelf = TypeVar("ReaderSelf", bound="AsyncFileReader")
 WatchSelf = TypeVar("WatchSelf", bound="AsyncWatch")
 
@@ -124,22 +126,24 @@ class AsyncFiles:
 
     def _params(self, user: Optional[str], **more: Any) -> Dict[str, Any]:
         params: Dict[str, Any] = {"sandboxId": self._sandbox}
-        params.update((name, value) for name, value in more.items() if value is not None)
+        for name, value in more.items():
+            if value is not None:
+                params[name] = os.fspath(cast(Path, value)) if isinstance(value, os.PathLike) else value
         if user is not None:
             params["user"] = user
         return params
 
     @overload
-    async def read(self, path: str, format: Literal["text"] = "text", *, user: Optional[str] = None) -> str: ...
+    async def read(self, path: Path, format: Literal["text"] = "text", *, user: Optional[str] = None) -> str: ...
 
     @overload
-    async def read(self, path: str, format: Literal["bytes"], *, user: Optional[str] = None) -> bytes: ...
+    async def read(self, path: Path, format: Literal["bytes"], *, user: Optional[str] = None) -> bytes: ...
 
     @overload
-    async def read(self, path: str, format: Literal["stream"], *, user: Optional[str] = None) -> AsyncFileReader: ...
+    async def read(self, path: Path, format: Literal["stream"], *, user: Optional[str] = None) -> AsyncFileReader: ...
 
     async def read(
-        self, path: str, format: Literal["text", "bytes", "stream"] = "text", *, user: Optional[str] = None
+        self, path: Path, format: Literal["text", "bytes", "stream"] = "text", *, user: Optional[str] = None
     ) -> Union[str, bytes, AsyncFileReader]:
         """Read a file.
 
@@ -152,6 +156,8 @@ class AsyncFiles:
             FileNotFoundError: there is none.
             FileError: it cannot be read.
         """
+        if cast(str, format) not in ("text", "bytes", "stream"):
+            raise UsageError(f"a file is read as text, bytes or stream, not as {format!r}")
         reader = AsyncFileReader(await begin(self._infra, "fs.read", self._params(user, path=path)))
         if format == "stream":
             return reader
@@ -163,7 +169,7 @@ class AsyncFiles:
 
     async def write(
         self,
-        path: str,
+        path: Path,
         data: Content,
         *,
         user: Optional[str] = None,
@@ -199,7 +205,7 @@ class AsyncFiles:
             metadata=dict(metadata) if metadata else None,
         )
         result = await upload(self._infra, "fs.write", params, data)
-        return Written(str(result.get("path", path)), int(result.get("size", size or 0)))
+        return Written(str(result.get("path", params["path"])), int(result.get("size", size or 0)))
 
     async def write_many(
         self, files: Union[Mapping[str, Content], Iterable[Tuple[str, Content]]], *, user: Optional[str] = None
@@ -213,11 +219,11 @@ class AsyncFiles:
             written.append(await self.write(path, data, user=user))
         return written
 
-    async def stat(self, path: str, *, user: Optional[str] = None) -> FileInfo:
+    async def stat(self, path: Path, *, user: Optional[str] = None) -> FileInfo:
         """What a path is. `FileNotFoundError` if there is nothing."""
         return FileInfo.from_object(await unary(self._infra, "fs.stat", self._params(user, path=path)))
 
-    async def exists(self, path: str, *, user: Optional[str] = None) -> bool:
+    async def exists(self, path: Path, *, user: Optional[str] = None) -> bool:
         """Is there something?"""
         try:
             await self.stat(path, user=user)
@@ -225,12 +231,12 @@ class AsyncFiles:
             return False
         return True
 
-    async def list(self, path: str = ".", *, depth: Optional[int] = None, user: Optional[str] = None) -> List[FileInfo]:
+    async def list(self, path: Path = ".", *, depth: Optional[int] = None, user: Optional[str] = None) -> List[FileInfo]:
         """What a folder holds, sorted by path; `depth`: so many levels (1)."""
         result = await unary(self._infra, "fs.list", self._params(user, path=path, depth=depth))
         return [FileInfo.from_object(one) for one in objects(result.get("files"))]
 
-    async def make_dir(self, path: str, *, exist_ok: bool = True, user: Optional[str] = None) -> bool:
+    async def make_dir(self, path: Path, *, exist_ok: bool = True, user: Optional[str] = None) -> bool:
         """Make a folder and those on the way. False when it was there already, which is an error with `exist_ok=False`."""
         result = await unary(self._infra, "fs.make_dir", self._params(user, path=path))
         created = result.get("created") is not False
@@ -238,11 +244,11 @@ class AsyncFiles:
             raise ConflictError(f"'{path}' exists already")
         return created
 
-    async def move(self, source: str, target: str, *, user: Optional[str] = None) -> None:
+    async def move(self, source: Path, target: Path, *, user: Optional[str] = None) -> None:
         """Move a file or a folder."""
         await unary(self._infra, "fs.rename", self._params(user, **{"from": source, "to": target}))
 
-    async def remove(self, path: str, *, missing_ok: bool = False, user: Optional[str] = None) -> None:
+    async def remove(self, path: Path, *, missing_ok: bool = False, user: Optional[str] = None) -> None:
         """Remove a file, or a folder with all in it."""
         try:
             await unary(self._infra, "fs.remove", self._params(user, path=path))
@@ -251,7 +257,7 @@ class AsyncFiles:
                 raise
 
     async def watch(
-        self, path: str = ".", *, recursive: bool = False, entries: bool = False, user: Optional[str] = None
+        self, path: Path = ".", *, recursive: bool = False, entries: bool = False, user: Optional[str] = None
     ) -> AsyncWatch:
         """Follow changes below a folder. From when this returns, each change comes.
 

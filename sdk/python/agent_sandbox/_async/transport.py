@@ -58,6 +58,11 @@ async def unary(infra: Infra, method: str, params: Dict[str, Any]) -> Json:
         call.close()
 
 
+def block(piece: Any) -> bytes:
+    """One piece of a content. `TypeError` for what holds no bytes: bytes(5) would be five zeros."""
+    return piece.encode() if isinstance(piece, str) else bytes(memoryview(piece))
+
+
 async def blocks(content: Content) -> AsyncIterator[bytes]:
     """The bytes of a content: text (as UTF-8), bytes, an open file, or an iterable of bytes."""
     source: Any = content
@@ -76,15 +81,15 @@ async def blocks(content: Content) -> AsyncIterator[bytes]:
             # end
             if not piece:
                 return
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield block(piece)
     # asyncio only
     elif hasattr(source, "__aiter__"):
         async for piece in cast(AsyncIterable[Any], source):
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield block(piece)
     # end
     else:
         for piece in cast(Iterable[Any], source):
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield block(piece)
 
 
 async def upload(infra: Infra, method: str, params: Dict[str, Any], content: Content) -> Json:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import (
     Any,
@@ -23,10 +24,11 @@ from typing import (
 
 from .._infra import Infra
 from .._items import Chunk, Event
-from ..errors import ConflictError, FileNotFoundError
+from ..errors import ConflictError, FileNotFoundError, UsageError
 from ..types import Change, FileInfo, objects, rfc3339
 from .transport import Call, Stream, Content, begin, unary, upload
 
+Path = Union[str, os.PathLike[str]]
 ReaderSelf = TypeVar("ReaderSelf", bound="FileReader")
 WatchSelf = TypeVar("WatchSelf", bound="Watch")
 
@@ -125,22 +127,24 @@ class Files:
 
     def _params(self, user: Optional[str], **more: Any) -> Dict[str, Any]:
         params: Dict[str, Any] = {"sandboxId": self._sandbox}
-        params.update((name, value) for name, value in more.items() if value is not None)
+        for name, value in more.items():
+            if value is not None:
+                params[name] = os.fspath(cast(Path, value)) if isinstance(value, os.PathLike) else value
         if user is not None:
             params["user"] = user
         return params
 
     @overload
-    def read(self, path: str, format: Literal["text"] = "text", *, user: Optional[str] = None) -> str: ...
+    def read(self, path: Path, format: Literal["text"] = "text", *, user: Optional[str] = None) -> str: ...
 
     @overload
-    def read(self, path: str, format: Literal["bytes"], *, user: Optional[str] = None) -> bytes: ...
+    def read(self, path: Path, format: Literal["bytes"], *, user: Optional[str] = None) -> bytes: ...
 
     @overload
-    def read(self, path: str, format: Literal["stream"], *, user: Optional[str] = None) -> FileReader: ...
+    def read(self, path: Path, format: Literal["stream"], *, user: Optional[str] = None) -> FileReader: ...
 
     def read(
-        self, path: str, format: Literal["text", "bytes", "stream"] = "text", *, user: Optional[str] = None
+        self, path: Path, format: Literal["text", "bytes", "stream"] = "text", *, user: Optional[str] = None
     ) -> Union[str, bytes, FileReader]:
         """Read a file.
 
@@ -153,6 +157,8 @@ class Files:
             FileNotFoundError: there is none.
             FileError: it cannot be read.
         """
+        if cast(str, format) not in ("text", "bytes", "stream"):
+            raise UsageError(f"a file is read as text, bytes or stream, not as {format!r}")
         reader = FileReader(begin(self._infra, "fs.read", self._params(user, path=path)))
         if format == "stream":
             return reader
@@ -164,7 +170,7 @@ class Files:
 
     def write(
         self,
-        path: str,
+        path: Path,
         data: Content,
         *,
         user: Optional[str] = None,
@@ -200,7 +206,7 @@ class Files:
             metadata=dict(metadata) if metadata else None,
         )
         result = upload(self._infra, "fs.write", params, data)
-        return Written(str(result.get("path", path)), int(result.get("size", size or 0)))
+        return Written(str(result.get("path", params["path"])), int(result.get("size", size or 0)))
 
     def write_many(
         self, files: Union[Mapping[str, Content], Iterable[Tuple[str, Content]]], *, user: Optional[str] = None
@@ -214,11 +220,11 @@ class Files:
             written.append(self.write(path, data, user=user))
         return written
 
-    def stat(self, path: str, *, user: Optional[str] = None) -> FileInfo:
+    def stat(self, path: Path, *, user: Optional[str] = None) -> FileInfo:
         """What a path is. `FileNotFoundError` if there is nothing."""
         return FileInfo.from_object(unary(self._infra, "fs.stat", self._params(user, path=path)))
 
-    def exists(self, path: str, *, user: Optional[str] = None) -> bool:
+    def exists(self, path: Path, *, user: Optional[str] = None) -> bool:
         """Is there something?"""
         try:
             self.stat(path, user=user)
@@ -226,12 +232,12 @@ class Files:
             return False
         return True
 
-    def list(self, path: str = ".", *, depth: Optional[int] = None, user: Optional[str] = None) -> List[FileInfo]:
+    def list(self, path: Path = ".", *, depth: Optional[int] = None, user: Optional[str] = None) -> List[FileInfo]:
         """What a folder holds, sorted by path; `depth`: so many levels (1)."""
         result = unary(self._infra, "fs.list", self._params(user, path=path, depth=depth))
         return [FileInfo.from_object(one) for one in objects(result.get("files"))]
 
-    def make_dir(self, path: str, *, exist_ok: bool = True, user: Optional[str] = None) -> bool:
+    def make_dir(self, path: Path, *, exist_ok: bool = True, user: Optional[str] = None) -> bool:
         """Make a folder and those on the way. False when it was there already, which is an error with `exist_ok=False`."""
         result = unary(self._infra, "fs.make_dir", self._params(user, path=path))
         created = result.get("created") is not False
@@ -239,11 +245,11 @@ class Files:
             raise ConflictError(f"'{path}' exists already")
         return created
 
-    def move(self, source: str, target: str, *, user: Optional[str] = None) -> None:
+    def move(self, source: Path, target: Path, *, user: Optional[str] = None) -> None:
         """Move a file or a folder."""
         unary(self._infra, "fs.rename", self._params(user, **{"from": source, "to": target}))
 
-    def remove(self, path: str, *, missing_ok: bool = False, user: Optional[str] = None) -> None:
+    def remove(self, path: Path, *, missing_ok: bool = False, user: Optional[str] = None) -> None:
         """Remove a file, or a folder with all in it."""
         try:
             unary(self._infra, "fs.remove", self._params(user, path=path))
@@ -252,7 +258,7 @@ class Files:
                 raise
 
     def watch(
-        self, path: str = ".", *, recursive: bool = False, entries: bool = False, user: Optional[str] = None
+        self, path: Path = ".", *, recursive: bool = False, entries: bool = False, user: Optional[str] = None
     ) -> Watch:
         """Follow changes below a folder. From when this returns, each change comes.
 

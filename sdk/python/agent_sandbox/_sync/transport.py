@@ -59,6 +59,11 @@ def unary(infra: Infra, method: str, params: Dict[str, Any]) -> Json:
         call.close()
 
 
+def block(piece: Any) -> bytes:
+    """One piece of a content. `TypeError` for what holds no bytes: bytes(5) would be five zeros."""
+    return piece.encode() if isinstance(piece, str) else bytes(memoryview(piece))
+
+
 def blocks(content: Content) -> Iterator[bytes]:
     """The bytes of a content: text (as UTF-8), bytes, an open file, or an iterable of bytes."""
     source: Any = content
@@ -73,10 +78,10 @@ def blocks(content: Content) -> Iterator[bytes]:
             piece: Any = source.read(BLOCK)
             if not piece:
                 return
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield block(piece)
     else:
         for piece in cast(Iterable[Any], source):
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield block(piece)
 
 
 def upload(infra: Infra, method: str, params: Dict[str, Any], content: Content) -> Json:

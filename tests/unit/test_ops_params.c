@@ -211,10 +211,13 @@ static void numbers_may_have_a_fraction(void **state)
     refuse("sandbox.create", "{\"memoryBytes\":0.5}", "int", NULL);
 }
 
-static const char *sample(abx_type type)
+static const char *sample(const char *name, abx_type type)
 {
     switch (type) {
-    case ABX_TYPE_STRING: return "\"x\"";
+    case ABX_TYPE_STRING:
+        return strcmp(name, "stdin") == 0          ? "\"stream\""
+               : strcmp(name, "onDisconnect") == 0 ? "\"kill\""
+                                                   : "\"x\"";
     case ABX_TYPE_BOOL: return "false";
     case ABX_TYPE_INT: return "1";
     case ABX_TYPE_ARGV: return "[\"x\"]";
@@ -237,7 +240,7 @@ static void every_row_accepts_all_its_parameters(void **state)
         for (size_t i = 0; i < n; i++)
             if ((int)f[i].op == op)
                 assert_int_equal(abx_buf_addf(&text, "%s\"%s\":%s", text.len > 1 ? "," : "",
-                                              f[i].name, sample(f[i].type)),
+                                              f[i].name, sample(f[i].name, f[i].type)),
                                  0);
         assert_int_equal(abx_buf_add_str(&text, "}"), 0);
         accept(abx_op_row_of((abx_op_id)op)->method, abx_buf_cstr(&text));
@@ -256,7 +259,7 @@ static void every_required_parameter_is_missed(void **state)
         for (size_t i = 0; i < n; i++)
             if (f[i].op == f[missing].op && i != missing)
                 assert_int_equal(abx_buf_addf(&text, "%s\"%s\":%s", text.len > 1 ? "," : "",
-                                              f[i].name, sample(f[i].type)),
+                                              f[i].name, sample(f[i].name, f[i].type)),
                                  0);
         assert_int_equal(abx_buf_add_str(&text, "}"), 0);
         refuse(abx_op_row_of(f[missing].op)->method, abx_buf_cstr(&text), f[missing].name, NULL);

@@ -145,7 +145,7 @@ class EngineClient:
         if told.get("protocol") not in (None, PROTOCOL):
             raise ProviderProtocolError(
                 f"the engine that runs speaks '{told['protocol']}', and this client '{PROTOCOL}'",
-                hint="'abx provider engine restart' starts one of the installed version",
+                hint="'abx provider engine restart --detach' starts one of the installed version",
             )
         pid = told.get("pid")
         found = FoundEngine(port, token, pid if isinstance(pid, int) else 0, str(told.get("version", "")))

@@ -313,7 +313,8 @@ int abx_serving_check_protocol(const abx_server_door *door, const abx_served *s,
     ABX_AUTO_FREE char *shown = abx_printable(has);
     abx_fail(err, ABX_ERR_CONFLICT, "process %d speaks '%.40s', this program speaks '%s'",
              (int)s->pid, shown, door->protocol);
-    return abx_hint(err, "'abx provider %s restart --detach' ends it and starts one of this version",
+    return abx_hint(err,
+                    "'abx provider %s restart --detach' ends it and starts one of this version",
                     door->name);
 }
 

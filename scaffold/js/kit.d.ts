@@ -195,7 +195,9 @@ export interface Errors {
   readonly UsageError: ErrorClass;
   readonly ConfigError: ErrorClass;
   readonly ProviderConfigError: ErrorClass;
+  readonly ForkedError: ErrorClass;
   readonly InvalidAPIKeyError: ErrorClass;
+  readonly EngineTokenError: ErrorClass;
   readonly PermissionDeniedError: ErrorClass;
   readonly SandboxNotFoundError: ErrorClass;
   readonly FileNotFoundError: ErrorClass;

@@ -4,6 +4,7 @@ One that runs in the foreground hangs on a pipe of this program and ends with it
 keeper (this program again, `--keep`) starts it, waits for it and writes down its end; its output goes to files. Each has
 jobs/pPID.json; its marks in the environment find all that it started."""
 
+import errno
 import fcntl
 import json
 import os
@@ -67,10 +68,15 @@ def prepare(box, p, terminal=False):
 
 
 def spawn(plan, **how):
-    try:
-        return subprocess.Popen(plan["cmd"], cwd=plan["cwd"], env=plan["env"], start_new_session=True, **how)
-    except OSError as e:
-        raise epp.Error("E6006", f"'{plan['cmd'][0]}' cannot be run: {e.strerror.lower()}") from None
+    until = time.monotonic() + 2
+    while True:
+        try:
+            return subprocess.Popen(plan["cmd"], cwd=plan["cwd"], env=plan["env"], start_new_session=True, **how)
+        except OSError as e:
+            # A file that was just written is busy while another child of this program, between fork and exec, still has it open.
+            if e.errno != errno.ETXTBSY or time.monotonic() > until:
+                raise epp.Error("E6006", f"'{plan['cmd'][0]}' cannot be run: {e.strerror.lower()}") from None
+            time.sleep(0.005)
 
 
 def note(box, pid, plan, background):

@@ -85,6 +85,9 @@ if(TARGET libabx)
         add_executable(example_${_name} ${_source})
         target_link_libraries(example_${_name} PRIVATE abx_flags libabx)
         set_target_properties(example_${_name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/capi)
+        if(ABX_SANITIZE) # clang's sanitizers keep a part of themselves for C++, which the library asks for
+            set_target_properties(example_${_name} PROPERTIES LINKER_LANGUAGE CXX)
+        endif()
     endforeach()
     # The threads of the library under ThreadSanitizer: its door and the thread that starts children are watched, what lies below them
     # is behind the context's lock.

@@ -421,6 +421,7 @@ def test_nothing_is_taken_from_files_or_the_environment(served):
     engine.stop()
     (served.home / "config.toml").write_text("this is no TOML = =\n")
     Engine(served)("GET", "/v1/health", connection=None, status=200)
+    assert served.ok("provider", "engine", "stop", "--json").json == {"stopped": True}
 
 
 def found_in(pid, needles):

@@ -147,7 +147,8 @@ int abx_cli_open_config(abx_cli *cli, abx_error **err)
         .ignore_profile = verb == ABX_VERB_CONFIG_SET || verb == ABX_VERB_CONFIG_UNSET ||
                           verb == ABX_VERB_CONFIG_PATH,
         /* the engine takes all from its clients */
-        .no_files = verb == ABX_VERB_ENGINE_SERVE || verb == ABX_VERB_ENGINE_RESTART,
+        .no_files = verb == ABX_VERB_ENGINE_SERVE || verb == ABX_VERB_ENGINE_RESTART ||
+                    verb == ABX_VERB_ENGINE_STOP,
     };
     const char *named = getenv("ABX_CONFIG");
     if (!options.file && named && named[0])

@@ -4,6 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MAX_CONNECTIONS                                                                            \
+    16384 /* a stream has one each; only the sandbox's owner reaches the socket */
+
 /* --- open --------------------------------------------------------------------------------------------------- */
 static void first_gone(void *data)
 {
@@ -93,6 +96,7 @@ int abx_envd_open(uv_loop_t *loop, const abx_envd_config *config, void (*on_end)
     e->opened_us = uv_hrtime() / 1000;
     int listen_fd = config->listen_fd, first_fd = config->first_fd;
     abx_e2b_server_options options = {.loop = loop,
+                                      .max_connections = MAX_CONNECTIONS,
                                       .token = config->token,
                                       .default_user = e->default_user,
                                       .filling = &abx__envd_filling,

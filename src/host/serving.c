@@ -108,7 +108,8 @@ static int read_info(const char *path, pid_t pid, yyjson_doc **info, abx_error *
     if (!doc)
         return -1;
     int64_t writer = abx_json_int(yyjson_doc_get_root(doc), "pid", 0);
-    if (writer <= 0) {
+    int64_t port = abx_json_int(yyjson_doc_get_root(doc), "port", 0);
+    if (writer <= 0 || port <= 0 || port > 65535) {
         abx_fail(err, ABX_ERR_HOME, "'%s' does not tell where the server is", path);
         return abx_hint(err, "stop the server and start it again: the file is written anew");
     }

@@ -51,7 +51,8 @@ class Server:
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.sent = 0
         self.release = threading.Event()
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.acceptor = threading.Thread(target=self.accept, daemon=True)
+        self.acceptor.start()
 
     def accept(self):
         while True:
@@ -132,6 +133,9 @@ def server():
     one = Server()
     yield one
     one.release.set()
+    # A thread that waits in accept would keep it open, and could take connections of who has its descriptor next.
+    one.listener.shutdown(socket.SHUT_RDWR)
+    one.acceptor.join()
     one.listener.close()
 
 

@@ -94,6 +94,7 @@ class Gate:
             one.close()
 
     def close(self):
+        end(self.listener)  # a thread that waits in accept would keep it open, and take connections of the next one
         self.listener.close()
         self.forward.kill()
         self.forward.wait()

@@ -7,6 +7,7 @@
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
@@ -68,6 +69,8 @@ class Tape:
             self.routes, self.requests = [], []
 
     def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # a thread that waits in accept would keep it open
         self.listener.close()
 
     # --- one connection

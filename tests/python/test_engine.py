@@ -193,6 +193,7 @@ class Stranger:
             client.close()
 
     def __exit__(self, *exc):
+        self.socket.shutdown(socket.SHUT_RDWR)  # the thread that waits in accept would keep it open
         self.socket.close()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What each door costs: the same command in the same sandbox by each of them; the engine against Node.js, pipes and cp; the Python SDK's import,
+"""What each door costs: the same command in the same sandbox by each of them; what the engine carries against pipes and cp; the Python SDK's import,
 and a thousand commands at once from asyncio.
 
-Usage: doors.py [--quick] [ROW...]     rows: call requests sse stdout files import asyncio (default: all)
+Usage: doors.py [--quick] [ROW...]     rows: call stdout files import asyncio (default: all)
 ABX_BUILD names the folder with abx and libabx.so (default: build/release), ABX_SDK the one of scripts/sdk.sh (for `import`)."""
 
 import argparse
@@ -11,8 +11,6 @@ import base64
 import http.client
 import json
 import os
-import re
-import resource
 import shlex
 import shutil
 import statistics
@@ -27,7 +25,7 @@ ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("ABX_BUILD") or ROOT / "build/release").resolve()
 CLIENTS = Path(os.environ.get("ABX_SDK") or ROOT / "build/sdk").resolve()
 ABX = str(BUILD / "abx")
-ROWS = ("call", "requests", "sse", "stdout", "files", "import", "asyncio")
+ROWS = ("call", "stdout", "files", "import", "asyncio")
 MIB = 1 << 20
 sys.path.insert(0, str(ROOT / "sdk/python"))
 
@@ -53,7 +51,7 @@ class Engine:
         os.environ.pop("ABX_PROVIDER", None)
         self.run("provider", "engine", "serve", "--detach")
         info = json.loads((top / "home/engine.json").read_text())
-        self.port, self.pid = info["port"], info["pid"]
+        self.port = info["port"]
         connection = base64.urlsafe_b64encode(b'{"provider":"local"}').rstrip(b"=").decode()
         self.headers = {"Authorization": f"Bearer {info['token']}", "X-Abx-Connection": connection}
         self.box = json.loads(self.ask("POST", "/v1/sandboxes", b"{}")[1])["id"]
@@ -77,13 +75,6 @@ class Engine:
         _, data = self.ask("POST", f"/v1/sandboxes/{self.box}/processes", b'{"cmd":["true"]}', self.kept)
         if b'"exitCode":0' not in data:
             raise RuntimeError(data)
-
-    def memory_kb(self):
-        text = Path(f"/proc/{self.pid}/smaps_rollup").read_text()
-        return int(re.search(r"^Pss:\s+(\d+) kB", text, re.M).group(1))
-
-    def anon_kb(self):
-        return int(re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.M).group(1))
 
     def end(self):
         subprocess.run([ABX, "provider", "engine", "stop"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -135,64 +126,6 @@ def curl_config(engine, place, cmd):
     place.write_text("".join(f'header = "{name}: {value}"\n' for name, value in engine.headers.items()) +
                      f'url = "http://127.0.0.1:{engine.port}/v1/sandboxes/{engine.box}/processes"\n'
                      f'header = "Content-Type: application/json"\ndata = "{body}"\nsilent\nfail\noutput = "/dev/null"\n')
-
-
-def requests(engine, _, quick):
-    """Small authorised requests against a Node.js server that answers the same; memory of both after that."""
-    node = subprocess.Popen(["node", HERE / "node_http.mjs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    url = f"http://127.0.0.1:{int(node.stdout.readline())}/"
-    ours = ["-H", f"Authorization: {engine.headers['Authorization']}", f"http://127.0.0.1:{engine.port}/v1/health"]
-
-    def load(connections, words):
-        out = subprocess.run(["wrk", f"-c{connections}", f"-t{min(connections, 2)}", "-d1" if quick else "-d3", *words], check=True,
-                             stdout=subprocess.PIPE, text=True).stdout
-        if "Non-2xx" in out or "Socket errors" in out:
-            raise RuntimeError(out)
-        return float(re.search(r"Requests/sec:\s+([0-9.]+)", out).group(1))
-
-    every = os.sched_getaffinity(0)
-    for connections in (1, 32):
-        # With one connection nobody has anything to do at the same time: on two processors it would be the kernel's wake-ups that are measured.
-        for pid in (0, engine.pid, node.pid):
-            os.sched_setaffinity(pid, {max(every)} if connections == 1 else every)
-        pairs = [(load(connections, ours), load(connections, [url])) for _ in range(3)]
-        mine, other = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-        tell(f"requests: {connections} connections" if connections > 1 else "requests: 1 connection, one processor", f"{mine / 1000:.1f} k/s", f"Node {other / 1000:.1f} k/s, ratio {mine / other:.2f}", ">= 1.5")
-    other = int(re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{node.pid}/smaps_rollup").read_text(), re.M).group(1))
-    mine = engine.memory_kb()
-    tell("requests: memory after that", f"{mine / 1024:.1f} MiB", f"Node {other / 1024:.1f} MiB, ratio {mine / other:.3f}", "<= 0.125")
-    node.stdin.close()
-    node.wait()
-
-
-def sse(engine, _, quick):
-    """Open streams that follow processes of the background, five hundred a sandbox: memory of each, and that none is dropped."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    many, group = 500 if quick else min(10000, (hard - 500) // 2), 500  # the engine has a connection to a sandbox for each
-    start = b'{"cmd":["sh","-c","until test -e /tmp/go; do sleep 0.2; done; echo done"],"background":true}'
-    boxes, streams, before = [], [], 0
-    for n in range(many):
-        if n % group == 0:
-            box = json.loads(engine.ask("POST", "/v1/sandboxes", b"{}")[1])["id"]
-            process = json.loads(engine.ask("POST", f"/v1/sandboxes/{box}/processes", start)[1])["id"]
-            boxes.append(box)
-            before = before or engine.anon_kb()
-        c = http.client.HTTPConnection("127.0.0.1", engine.port, timeout=300)
-        c.request("GET", f"/v1/sandboxes/{box}/processes/{process}/stream?from=0.0", headers=engine.headers)
-        streams.append(c)
-    time.sleep(2)
-    each = (engine.anon_kb() - before) / many
-    for box in boxes:
-        engine.run("exec", box, "--", "touch", "/tmp/go")
-    whole = 0
-    for c in streams:
-        whole += b'"type":"exit"' in c.getresponse().read()
-        c.close()
-    for box in boxes:
-        engine.ask("DELETE", f"/v1/sandboxes/{box}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    tell(f"sse: {many} open streams", f"{each:.1f} KiB each", f"{whole} came to their end", "<= 32 KB each, none dropped")
 
 
 def stdout(engine, top, quick):
@@ -277,7 +210,7 @@ def asyncio_(engine, _, quick):
     tell(f"asyncio: {many} commands at once", f"{took:.2f} s", f"{took * 1000 / many:.2f} ms each")
 
 
-FUNCTIONS = {"call": call, "requests": requests, "sse": sse, "stdout": stdout, "files": files, "import": import_, "asyncio": asyncio_}
+FUNCTIONS = {"call": call, "stdout": stdout, "files": files, "import": import_, "asyncio": asyncio_}
 
 
 def main():

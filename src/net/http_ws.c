@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "net/http_server_inner.h"
 #include "wire/base64.h"
+#include "wire/ws_guard.h"
 
 struct abx__ws {
     wslay_event_context_ptr frames;
@@ -15,6 +16,7 @@ struct abx__ws {
     void *data;
     const uint8_t *in; /* bytes that are being fed */
     size_t in_len;
+    abx_ws_guard guard;
     bool close_asked; /* we have queued a close frame */
     bool over_high;
 };
@@ -31,16 +33,15 @@ static ssize_t take_input(wslay_event_context_ptr ctx, uint8_t *buf, size_t len,
                           void *user)
 {
     struct abx__ws *ws = ((abx_exchange *)user)->ws;
+    size_t n = 0;
 
     (void)flags;
-    if (ws->in_len == 0 || !abx__ws_wants_read(((abx_exchange *)user)->conn)) {
+    if (ws->in_len && abx__ws_wants_read(((abx_exchange *)user)->conn))
+        n = abx_ws_guard_next(&ws->guard, &ws->in, &ws->in_len, buf, len);
+    if (n == 0) {
         wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
         return -1;
     }
-    size_t n = len < ws->in_len ? len : ws->in_len;
-    memcpy(buf, ws->in, n);
-    ws->in += n;
-    ws->in_len -= n;
     return (ssize_t)n;
 }
 
@@ -119,6 +120,7 @@ int abx_exchange_upgrade(abx_exchange *x, const char *protocol, size_t max_messa
     struct abx__ws *ws = ABX_NEW(struct abx__ws);
     ABX_CHECK(wslay_event_context_server_init(&ws->frames, &callbacks, x) == 0);
     wslay_event_config_set_max_recv_msg_length(ws->frames, max_message);
+    abx_ws_guard_init(&ws->guard, true, max_message);
     ws->on = *handlers;
     ws->data = data;
     x->ws = ws;
@@ -163,6 +165,11 @@ void abx__ws_feed(abx__conn *c, const uint8_t *bytes, size_t n)
         if (wslay_event_recv(ws->frames) != 0) {
             abx__conn_kill(c, false);
             break;
+        }
+        if (ws->guard
+                .fault) { /* the peer broke the protocol: it hears why, and is not heard any more */
+            wslay_event_shutdown_read(ws->frames);
+            wslay_event_queue_close(ws->frames, (uint16_t)ws->guard.fault, NULL, 0);
         }
         push(x);
     }

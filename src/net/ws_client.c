@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "net/http_client_inner.h"
 #include "wire/base64.h"
+#include "wire/ws_guard.h"
 
 /* curl carries the upgraded connection as raw bytes; the frames are wslay's, as on the server. */
 struct abx_ws {
@@ -25,6 +26,7 @@ struct abx_ws {
     char *server_key;  /* what Sec-WebSocket-Accept must say */
     const uint8_t *in; /* bytes that are being fed */
     size_t in_len;
+    abx_ws_guard guard;
     abx_error *error;
     bool opened, close_asked, over_high;
 };
@@ -35,16 +37,13 @@ static ssize_t take_input(wslay_event_context_ptr ctx, uint8_t *buf, size_t len,
                           void *user)
 {
     abx_ws *ws = user;
+    size_t n = abx_ws_guard_next(&ws->guard, &ws->in, &ws->in_len, buf, len);
 
     (void)flags;
-    if (ws->in_len == 0) {
+    if (n == 0) {
         wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
         return -1;
     }
-    size_t n = len < ws->in_len ? len : ws->in_len;
-    memcpy(buf, ws->in, n);
-    ws->in += n;
-    ws->in_len -= n;
     return (ssize_t)n;
 }
 
@@ -140,6 +139,10 @@ static void on_body(abx_http_transfer *t, const uint8_t *bytes, size_t n, void *
         if (wslay_event_recv(ws->frames) != 0)
             break_off(ws,
                       abx_error_new(ABX_ERR_BACKEND_ANSWER, "broken WebSocket of '%s'", t->server));
+        if (ws->guard.fault) { /* it hears why, and is not heard any more */
+            wslay_event_shutdown_read(ws->frames);
+            wslay_event_queue_close(ws->frames, (uint16_t)ws->guard.fault, NULL, 0);
+        }
         push(ws);
     }
     ws->in_len = 0;
@@ -231,6 +234,7 @@ int abx_ws_open(abx_http *http, const char *url, const char *const *headers, siz
     ws->data = data;
     ABX_CHECK(wslay_event_context_client_init(&ws->frames, &callbacks, ws) == 0);
     wslay_event_config_set_max_recv_msg_length(ws->frames, max_message);
+    abx_ws_guard_init(&ws->guard, false, max_message);
     abx_http_request r = {.method = "GET",
                           .url = url,
                           .headers = all,

@@ -144,6 +144,11 @@ ABX_API char *abx_provider_describe(abx_provider *p, abx_error **err);
  * the provider is given. As the engine's header X-Abx-Connection has it. It holds secrets. Nothing is opened. */
 ABX_API char *abx_provider_connection(abx_provider *p, abx_error **err);
 
+/* Whose a sandbox is: {"id", "provider", "profile"}, of an id, a name or the beginning of an id. What this home has not made is taken as a sandbox of
+ * the provider that the connection, the environment or a file names (not of one that is only the default), if it looks like an id. Nobody is asked
+ * whether it lives. NULL and *err: E3001 (not known here, and no provider was named), E4001 (the beginning of several ids). */
+ABX_API char *abx_sandbox_find(abx_provider *p, const char *word, abx_error **err);
+
 /* --- calls ------------------------------------------------------------------------------------------- */
 
 #define ABX_KIND_EVENT    1 /* name: of the event; data: JSON */

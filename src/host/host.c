@@ -184,21 +184,29 @@ int abx_host_used_providers(abx_host *host, const char *const **ids, abx_error *
     return 0;
 }
 
-int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err)
+int abx__host_entry(abx_host *host, const char *word, abx_ledger_entry *entry, abx_error **err)
 {
     abx_ledger *ledger;
-    if (abx__host_ledger(host, &ledger, err) < 0)
+    memset(entry, 0, sizeof(*entry));
+    if (abx__host_ledger(host, &ledger, err) < 0 || abx_ledger_find(ledger, word, entry, err) < 0)
         return -1;
-    abx_ledger_entry entry = {0};
-    if (abx_ledger_find(ledger, word, &entry, err) < 0)
-        return -1;
-    if (!entry.id && abx__host_creator_lives(&entry)) {
+    if (!entry->id && abx__host_creator_lives(entry)) {
         abx_fail(err, ABX_ERR_CONFLICT, "sandbox '%s' is still being made", word);
-        abx_ledger_entry_clear(&entry);
+        abx_ledger_entry_clear(entry);
         return -1;
     }
     /* Its maker died before it noted the id: the key is the id that we asked for. */
-    *id = entry.id ? ABX_TAKE(entry.id) : ABX_TAKE(entry.key);
+    if (!entry->id)
+        entry->id = ABX_TAKE(entry->key);
+    return 0;
+}
+
+int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err)
+{
+    abx_ledger_entry entry;
+    if (abx__host_entry(host, word, &entry, err) < 0)
+        return -1;
+    *id = ABX_TAKE(entry.id);
     *provider = ABX_TAKE(entry.provider);
     abx_ledger_entry_clear(&entry);
     return 0;

@@ -65,6 +65,17 @@ const char *const *abx_host_providers(abx_host *host);
 /* The providers that a plain listing asks: the chosen one (if flag, environment or a file chose it) and those of the
  * ledger's entries. NULL at the end; borrowed until the next call. 0, or -1 and *err. */
 int abx_host_used_providers(abx_host *host, const char *const **ids, abx_error **err);
+/* A sandbox as a person knows it: what its id is and whose it is. All owned; profile NULL: none, or not known. */
+typedef struct abx_host_found {
+    char *id, *provider, *profile;
+} abx_host_found;
+
+/* The sandbox that a word means: an id, a name or the beginning of an id of the ledger; else, when a provider was named (forced, or by flag,
+ * environment or file), a word that looks like an id is taken as one of it. 0 and *found (abx_host_found_clear), or -1 and
+ * SANDBOX_NOT_FOUND, CONFLICT. Nothing is opened. */
+int abx_host_find(abx_host *host, const char *forced, const char *word, abx_host_found *found,
+                  abx_error **err);
+void abx_host_found_clear(abx_host_found *found);
 /* Full id for an id, a name or a prefix: 0 and *id, *provider (owned by the caller, provider may be NULL), or -1
  * and SANDBOX_NOT_FOUND, or CONFLICT (ambiguous, with the candidates). */
 int abx_host_resolve(abx_host *host, const char *word, char **id, char **provider, abx_error **err);

@@ -48,6 +48,8 @@ struct abx_host {
 };
 
 int abx__host_ledger(abx_host *host, abx_ledger **out, abx_error **err);
+/* The entry that a word means, complete or with a dead maker; its id is set. 0 and *entry (abx_ledger_entry_clear), or -1. */
+int abx__host_entry(abx_host *host, const char *word, abx_ledger_entry *entry, abx_error **err);
 /* The opened provider with this id; opens it when needed. Borrowed. */
 int abx__host_provider(abx_host *host, const char *id, abx_provider **out, abx_error **err);
 /* E8004 unless the provider has what the call needs, or the host can emulate it. */

@@ -43,46 +43,78 @@ static void set_sandbox(abx_call *call, const char *id)
     abx_call_set_params(call, abx_json_freeze(d));
 }
 
-/* A word that the ledger does not know, or whose entry is corrupt, while the user named the provider and the word is
- * a whole id: taken as it is, so that a lost ledger loses no sandbox. */
-static bool taken_as_id(abx_host *host, const char *word, const char *forced, char **id,
-                        char **provider)
+/* --- whose is it? ------------------------------------------------------------------------------------ */
+
+#define ID_MIN 12 /* characters; what is shorter is a name, or the beginning of an id */
+
+/* Ids of our own and those that services give: long, of letters, digits and a few signs, with a digit in it. */
+static bool looks_like_id(const char *word)
+{
+    static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+    return abx_is_id(word) || (strlen(word) >= ID_MIN && word[strspn(word, signs)] == 0 &&
+                               strpbrk(word, "0123456789") != NULL);
+}
+
+/* The provider that the user named for a word that the ledger does not know, or whose entry is corrupt: the word is then taken as an
+ * id, so that a lost ledger loses no sandbox. NULL: none was named, and a provider that is only the default is no answer. */
+static const char *named(abx_host *host, const char *forced)
 {
     abx_source source = ABX_SOURCE_DEFAULT;
-    const char *chosen = forced;
-    if (!chosen) {
-        chosen = abx_config_get(host->config, "provider", &source, NULL);
-        if (source == ABX_SOURCE_DEFAULT)
-            return false;
+    const char *chosen = abx_config_get(host->config, "provider", &source, NULL);
+    return forced ? forced : source == ABX_SOURCE_DEFAULT ? NULL : chosen;
+}
+
+int abx_host_find(abx_host *host, const char *forced, const char *word, abx_host_found *found,
+                  abx_error **err)
+{
+    *found = (abx_host_found){0};
+    if (host->exact_ids && forced) {
+        *found = (abx_host_found){.id = abx_strdup(word), .provider = abx_strdup(forced)};
+        return 0;
     }
-    if (!abx_is_id(word))
-        return false;
-    *id = abx_strdup(word);
-    *provider = abx_strdup(chosen);
-    return true;
+    abx_ledger_entry entry;
+    abx_error *why = NULL;
+    if (abx__host_entry(host, word, &entry, &why) == 0) {
+        *found =
+            (abx_host_found){ABX_TAKE(entry.id), ABX_TAKE(entry.provider), ABX_TAKE(entry.profile)};
+        abx_ledger_entry_clear(&entry);
+        return 0;
+    }
+    const char *whose = named(host, forced);
+    bool unknown = why->id == ABX_ERR_SANDBOX_NOT_FOUND;
+    bool lost = (unknown || why->id == ABX_ERR_LOCAL_STATE) && looks_like_id(word);
+    if (lost && whose) {
+        abx_error_free(why);
+        *found = (abx_host_found){.id = abx_strdup(word), .provider = abx_strdup(whose)};
+        return 0;
+    }
+    if (lost && unknown)
+        abx_hint(&why, "'abx ls' lists the sandboxes of this machine; for one that was made "
+                       "elsewhere name its provider (--provider ID, in a program provider=ID)");
+    return abx_error_take(err, why);
+}
+
+void abx_host_found_clear(abx_host_found *found)
+{
+    free(found->id);
+    free(found->provider);
+    free(found->profile);
+    *found = (abx_host_found){0};
 }
 
 static int start_on_sandbox(abx_host *host, const char *forced, const char *word, abx_call *call,
                             abx_error **err)
 {
-    ABX_AUTO_FREE char *id = NULL;
-    ABX_AUTO_FREE char *provider = NULL;
-    abx_error *why = NULL;
-    if (host->exact_ids && forced) {
-        id = abx_strdup(word);
-        provider = abx_strdup(forced);
-    } else if (abx_host_resolve(host, word, &id, &provider, &why) < 0) {
-        bool lost = why->id == ABX_ERR_SANDBOX_NOT_FOUND || why->id == ABX_ERR_LOCAL_STATE;
-        if (!lost || !taken_as_id(host, word, forced, &id, &provider))
-            return abx_error_take(err, why);
-        abx_error_free(why);
-    }
+    __attribute__((cleanup(abx_host_found_clear))) abx_host_found found;
+    if (abx_host_find(host, forced, word, &found, err) < 0)
+        return -1;
+    const char *id = found.id, *provider = found.provider;
     if (strcmp(id, word) != 0)
         set_sandbox(call, id);
     if (abx_call_op(call)->id == ABX_OP_SANDBOX_FORK) /* what it makes needs an entry of its own */
         return abx__host_create(host, provider, call, err);
     abx__host_watch_result(host, provider, id, call);
-    why = NULL;
+    abx_error *why = NULL;
     if (abx__host_dispatch(host, provider, call, &why) == 0)
         return 0;
     abx_call_refused(call, &why);
@@ -99,12 +131,12 @@ int abx_host_check(abx_host *host, const char *forced, const abx_call *call, cha
         (row->id == ABX_OP_SANDBOX_CREATE && abx__host_check_create(params, err) < 0))
         return -1;
     const char *word = abx_json_str(params, "sandboxId", NULL);
-    abx_error *why = NULL;
-    if (word && abx_host_resolve(host, word, sandbox, provider, &why) < 0) {
-        bool lost = why->id == ABX_ERR_SANDBOX_NOT_FOUND || why->id == ABX_ERR_LOCAL_STATE;
-        if (!lost || !taken_as_id(host, word, forced, sandbox, provider))
-            return abx_error_take(err, why);
-        abx_error_free(why);
+    if (word) {
+        __attribute__((cleanup(abx_host_found_clear))) abx_host_found found;
+        if (abx_host_find(host, forced, word, &found, err) < 0)
+            return -1;
+        *sandbox = ABX_TAKE(found.id);
+        *provider = ABX_TAKE(found.provider);
     }
     if (!*provider)
         *provider = abx_strdup(forced ? forced : abx_host_provider(host, NULL));

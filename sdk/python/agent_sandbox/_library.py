@@ -53,6 +53,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {  # Function → (result, paramet
     "abx_provider_id": (c_char_p, [c_void_p]),
     "abx_provider_describe": (c_void_p, [c_void_p, Errors]),
     "abx_provider_connection": (c_void_p, [c_void_p, Errors]),
+    "abx_sandbox_find": (c_void_p, [c_void_p, c_char_p, Errors]),
     "abx_call_start": (c_void_p, [c_void_p, c_char_p, c_char_p, c_int64, c_void_p, c_void_p, Errors]),
     "abx_call_next": (c_int, [c_void_p, POINTER(AbxEvent), c_int]),
     "abx_call_send": (c_int, [c_void_p, c_char_p, c_size_t, c_int]),

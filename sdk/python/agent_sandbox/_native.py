@@ -200,6 +200,25 @@ def resolved_connection(connection: Connection) -> Dict[str, Any]:
         provider.close()
 
 
+def find_sandbox(word: str, connection: Connection) -> Dict[str, Any]:
+    """Whose a sandbox is: `{"id", "provider", "profile"}`, of its id, its name or the beginning of its id, as `abx` finds it.
+
+    Raises:
+        SandboxNotFoundError: it is not known here, and no provider was named.
+        ConflictError: several ids begin so.
+    """
+    provider = Provider_(blocking_context(connection.home), connection)
+    try:
+        error = ctypes.c_void_p()
+        text = provider.context.lib.abx_sandbox_find(provider.pointer, os.fsencode(word), ctypes.byref(error))
+        if not text:
+            raise take_error(error)
+        value: Dict[str, Any] = json.loads(take_text(text))
+        return value
+    finally:
+        provider.close()
+
+
 class _Running:
     """What calls of both faces share."""
 

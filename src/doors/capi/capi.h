@@ -40,6 +40,7 @@ void capi_provider_close(capi_provider *p);
 const char *capi_provider_id(const capi_provider *p);
 char *capi_provider_describe(capi_provider *p, abx_error **err);
 char *capi_provider_connection(capi_provider *p, abx_error **err);
+char *capi_sandbox_find(capi_provider *p, const char *word, abx_error **err);
 
 capi_call *capi_call_start(capi_provider *p, const char *method, const char *params,
                            int64_t timeout_ms, void (*on_event)(void), void *user, abx_error **err);

@@ -129,6 +129,11 @@ char *abx_provider_connection(abx_provider *p, abx_error **err)
     return capi_provider_connection((capi_provider *)p, err);
 }
 
+char *abx_sandbox_find(abx_provider *p, const char *word, abx_error **err)
+{
+    return capi_sandbox_find((capi_provider *)p, word, err);
+}
+
 char *abx_provider_call(abx_provider *p, const char *method, const char *params, int64_t timeout_ms,
                         abx_error **err)
 {

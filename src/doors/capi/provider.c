@@ -140,3 +140,23 @@ char *capi_provider_connection(capi_provider *p, abx_error **err)
     capi_leave(&s);
     return doc ? abx_json_text(yyjson_doc_get_root(doc)) : NULL;
 }
+
+char *capi_sandbox_find(capi_provider *p, const char *word, abx_error **err)
+{
+    capi_section s;
+    if (capi_enter(&s, p->ctx, err) < 0)
+        return NULL;
+    abx_host_found found;
+    int rc = abx_host_find(p->host, p->forced ? p->id : NULL, word, &found, err);
+    capi_leave(&s);
+    if (rc < 0)
+        return NULL;
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_str(d, root, "id", found.id);
+    abx_mut_str(d, root, "provider", found.provider);
+    abx_mut_str(d, root, "profile", found.profile);
+    abx_host_found_clear(&found);
+    ABX_AUTO_JSON frozen = abx_json_freeze(d);
+    return abx_json_text(yyjson_doc_get_root(frozen));
+}

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 from .._connection import Connection
 from .._infra import Infra
 from ..errors import SandboxNotFoundError, UsageError
-from ..providers.registry import open_infra
+from ..providers.registry import open_for, open_infra
 from ..types import (
     LogEntry,
     Metrics,
@@ -169,19 +169,21 @@ class AsyncSandbox:
         """Reach a sandbox that lives; one that is paused goes on.
 
         Args:
-            id: its id; where this machine made it also its name.
+            id: its id; of one that this machine made also its name or the beginning of its id.
             timeout: seconds that it lives from now; never shortens its life. None: as it was.
-            provider: its provider; None: the one that it was made with on this machine, else as `create`.
+            provider: its provider; None: the one that it was made with on this machine, else the one that `ABX_PROVIDER` or the
+                configuration names.
             connection, profile, api_key, api_url, domain, access_key_id, access_key_secret, options: as `create`.
 
         Raises:
-            SandboxNotFoundError: no living sandbox has this id.
+            SandboxNotFoundError: no living sandbox has this id; or this machine has not made it, and no provider is named.
+            ConflictError: several ids begin so.
         """
-        infra = open_infra(
+        infra, id = open_for(
+            id,
             connection_of(
                 connection, provider, profile, api_key, api_url, domain, access_key_id, access_key_secret, options
             ),
-            sandbox=id,
         )
         params: Dict[str, Any] = {"sandboxId": id}
         if timeout is not None:

@@ -7,13 +7,13 @@ import threading
 import weakref
 from collections import deque
 from dataclasses import replace
-from typing import Any, Callable, Deque, Dict, Optional, Type, Union
+from typing import Any, Callable, Deque, Dict, Optional, Tuple, Type, Union
 
 from .._connection import Connection
 from .._infra import Infra
-from ..errors import ProviderNotFoundError, UsageError
+from ..errors import ProviderNotFoundError, SandboxNotFoundError, UsageError
 from .provider import BuiltinProvider, ExecProvider, Provider, RestProvider
-from .store import ID, find_sandbox, read_receipt
+from .store import ID, read_receipt
 
 BUILTIN = ("local", "alicloud-express")
 RECENT = 8  # providers that stay open though no sandbox uses them
@@ -96,13 +96,27 @@ def chosen_provider(connection: Connection) -> str:
     return BuiltinProvider(connection).build_infra().provider
 
 
-def open_infra(connection: Connection, sandbox: Optional[str] = None) -> Infra:
-    """The provider that a connection means, opened; shared by all that mean the same. `sandbox`: one that is looked for at the
-    provider that it was made with, if that is known and none is named."""
-    if connection.provider is None and sandbox is not None:
-        known = find_sandbox(sandbox, connection.home)
-        if known is not None:
-            connection = replace(connection, provider=known[1], profile=connection.profile or known[2])
+def open_for(sandbox: str, connection: Connection) -> Tuple[Infra, str]:
+    """The provider that a sandbox is of, opened, and its id: the provider that is named, else the one that it was made with on this
+    machine, else the one that environment or configuration name."""
+    if connection.provider is not None:
+        return open_infra(connection), sandbox
+    from .._native import find_sandbox
+
+    named = os.environ.get("ABX_PROVIDER")
+    registered = named if named in _registered and not connection.profile else None
+    try:
+        known = find_sandbox(sandbox, Connection(profile=connection.profile, home=connection.home))
+    except (ProviderNotFoundError, SandboxNotFoundError):
+        if registered is None:
+            raise
+        known = {"id": sandbox, "provider": registered}
+    connection = replace(connection, provider=known["provider"], profile=connection.profile or known.get("profile"))
+    return open_infra(connection), str(known["id"])
+
+
+def open_infra(connection: Connection) -> Infra:
+    """The provider that a connection means, opened; shared by all that mean the same."""
     key = connection.key() + "\n" + os.environ.get("ABX_PROVIDER", "") + "\n" + os.environ.get("ABX_HOME", "")
     with _lock:
         infra = _open.get(key)
@@ -140,6 +154,7 @@ __all__ = [
     "close_all",
     "get_provider",
     "load_installed",
+    "open_for",
     "open_infra",
     "register_provider",
     "unregister_provider",

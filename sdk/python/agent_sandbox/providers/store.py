@@ -241,36 +241,3 @@ def verify_integrity(id: str, home: Optional[str] = None) -> Receipt:
         f"the files of provider '{id}' are not those that were installed",
         hint=f"'abx provider verify {id}' names them; install it again to put it right",
     )
-
-
-# --- the ledger
-
-
-def find_sandbox(word: str, home: Optional[str] = None) -> Optional[Tuple[str, str, Optional[str]]]:
-    """(id, provider, profile) of a sandbox that was made on this machine, by its id or its name; None: not known here."""
-    folder = os.path.join(home_folder(home), "ledger")
-    if "/" not in word and word not in ("", ".", ".."):
-        entry = _entry(os.path.join(folder, word + ".json"))
-        if entry is not None and entry[0] == word:
-            return entry[:3]
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return None
-    for name in names:
-        entry = _entry(os.path.join(folder, name)) if name.endswith(".json") else None
-        if entry is not None and word in (entry[0], entry[3]):
-            return entry[:3]
-    return None
-
-
-def _entry(path: str) -> Optional[Tuple[str, str, Optional[str], Optional[str]]]:
-    try:
-        with open(path, "rb") as file:
-            value = object_of(json.loads(file.read(RECEIPT_MAX)))
-    except (OSError, ValueError):
-        return None
-    texts = {k: v for k, v in (value or {}).items() if isinstance(v, str)}
-    if not texts.get("id") or not texts.get("provider"):
-        return None
-    return texts["id"], texts["provider"], texts.get("profile"), texts.get("name")

@@ -20,6 +20,7 @@ set(_doc /usr/share/doc)
 abx_license(abx ${CMAKE_SOURCE_DIR}/LICENSE)
 abx_license(ada ${_src}/ada-url/LICENSE-MIT)
 abx_license(curl ${_src}/curl-sys/curl/COPYING)
+abx_license(glibc ${_doc}/libc6-dev/copyright ${_doc}/libc6/copyright /usr/share/licenses/glibc/COPYING.LIB)
 abx_license(libarchive ${_doc}/libarchive-dev/copyright /usr/share/licenses/libarchive/COPYING)
 abx_license(libseccomp /usr/share/common-licenses/LGPL-2.1 /usr/share/licenses/libseccomp/LICENSE)
 abx_license(libstdc++ ${_doc}/libstdc++-12-dev/copyright ${_doc}/gcc-12-base/copyright

@@ -1,4 +1,4 @@
-# The program: build/PRESET/abx, one file, everything but glibc inside.
+# The program: build/PRESET/abx, one file, everything inside.
 set(_main src/doors/cli/main.c)
 if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${_main})
     message(STATUS "no ${_main} yet: the program is not built")
@@ -6,7 +6,7 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${_main})
 endif()
 add_executable(abx ${_main})
 target_link_libraries(abx PRIVATE abx_doors_cli abx_doors_e2b abx_doors_engine abx_licenses abx_conformance)
-target_link_options(abx PRIVATE -static-libgcc -static-libstdc++ -pie)
+abx_static(abx)
 add_dependencies(abx abx_generated)
 set_target_properties(abx PROPERTIES LINKER_LANGUAGE CXX)
 

@@ -65,6 +65,7 @@ target_link_libraries(envd_serve PRIVATE abx_local)
 target_link_libraries(envd_call PRIVATE abx_e2b)
 target_link_libraries(tls_get PRIVATE abx_net)
 target_link_libraries(js_run PRIVATE abx_jshost)
+abx_static(tls_get)
 abx_relocate_late(tls_get)
 file(GLOB _probe CONFIGURE_DEPENDS tests/e2e/probe/*.c)
 list(FILTER _probe EXCLUDE REGEX "/probe\\.c$")
@@ -101,6 +102,12 @@ if(TARGET libabx)
     endif()
 endif()
 
+# The program with the machine's glibc, into which libraries can be loaded (shim).
+add_executable(abx_shared_libc src/doors/cli/main.c)
+target_link_libraries(abx_shared_libc PRIVATE abx_doors_cli abx_doors_e2b abx_doors_engine abx_licenses abx_conformance)
+add_dependencies(abx_shared_libc abx_generated)
+set_target_properties(abx_shared_libc PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
+
 # The program with a catalog of the tests.
 abx_catalog_source(${CMAKE_SOURCE_DIR}/tests/data/catalog ${ABX_GENERATED}/catalog_test.c)
 add_executable(abx_with_catalog src/doors/cli/main.c ${ABX_GENERATED}/catalog_test.c)
@@ -113,6 +120,7 @@ add_executable(abx_with_probe src/doors/cli/main.c tests/e2e/js_probe.c)
 target_compile_definitions(abx_with_probe PRIVATE ABX_PROBE_INSIDE)
 target_link_libraries(abx_with_probe PRIVATE abx_doors_cli abx_doors_e2b abx_doors_engine abx_licenses abx_conformance)
 add_dependencies(abx_with_probe abx_generated)
+abx_static(abx_with_probe)
 set_target_properties(abx_with_probe PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/e2e)
 
 if(ABX_BENCH)

@@ -17,3 +17,10 @@ ENDS(__cxa_begin_catch);
 ENDS(__cxa_end_catch);
 ENDS(__gxx_personality_v0);
 ENDS(_Unwind_Resume);
+/* Of a static program's glibc, for threads that are cancelled. */
+ENDS(_Unwind_Backtrace);
+ENDS(_Unwind_DeleteException);
+ENDS(_Unwind_ForcedUnwind);
+ENDS(_Unwind_GetCFA);
+ENDS(_Unwind_GetIP);
+ENDS(__gcc_personality_v0);

@@ -1,4 +1,4 @@
-/* libm, loaded at its first call (src/base/libm.h). Linked into everything, with --wrap of each name (left_out.txt). A name
+/* libm, loaded at its first call (src/base/libm.h). Linked into everything but static programs, with --wrap of each name (libm.txt). A name
  * that is missing here is taken from libm as usual, which then is loaded at every start. */
 #include "base/libm.h"
 

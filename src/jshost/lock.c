@@ -46,7 +46,8 @@ static void warm_up(void)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     tzset();
-    abx_libm_ready();
+    if (abx_libm_ready)
+        abx_libm_ready();
     if (getaddrinfo("localhost", NULL, &hints, &found) == 0)
         freeaddrinfo(found);
 }

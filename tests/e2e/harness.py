@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("ABX_BUILD") or HERE / "../../build/release").resolve()
 HELPERS = Path(os.environ.get("ABX_HELPERS") or BUILD / "tests/e2e").resolve()
 ABX = str(BUILD / "abx")
+PRELOADABLE = str(HELPERS / "abx_shared_libc")  # the same program with the machine's glibc: abx itself is static
 SOAK = os.environ.get("ABX_SOAK") == "1"
 ROOT = os.geteuid() == 0
 LIMIT = 900 if SOAK else 60  # seconds after which a call counts as hung

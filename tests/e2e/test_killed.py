@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import HELPERS, count, mounts_of, wait_for
+from harness import HELPERS, PRELOADABLE, count, mounts_of, wait_for
 
 TIMES = count(10, 500)
 
@@ -111,7 +111,7 @@ def test_removing_many_files_ends_by_a_signal(abx, spawn, words):
     n = count(2_000, 100_000)
     abx.ok("exec", a, "--", "sh", "-c", f"cd /work && seq {n} | xargs touch")
     env = {"LD_PRELOAD": str(HELPERS / "libslow_unlink.so"), "SLOW_UNLINK": "4000"}
-    p = spawn(abx, *words, env=env)
+    p = spawn(abx, *words, env=env, program=PRELOADABLE)
     wait_for(lambda: abx.trash() or p.poll() is not None)
     time.sleep(0.3)
     p.send_signal(signal.SIGTERM)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import HELPERS, SOAK, mounts_of, wait_for
+from harness import HELPERS, PRELOADABLE, SOAK, mounts_of, wait_for
 from plugins import make_plugin
 
 HOWS = ["error", "die", "torn"]
@@ -25,7 +25,7 @@ class Steps:
         while True:
             env = {"LD_PRELOAD": str(HELPERS / "libfail_at.so"), "FAIL_AT": str(at), "FAIL_HOW": self.how,
                    "FAIL_MARK": str(self.mark), **(extra or {})}
-            r = self.abx(*words, env=env, **more)
+            r = self.abx(*words, env=env, program=PRELOADABLE, **more)
             failed = self.mark.exists()
             if failed:
                 self.mark.unlink()

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Look a name below the domain up as every program does, for two seconds at the most. True: 127.0.0.1 is among its addresses.
- * domain: without a port. */
+/* Look a name below the domain up as the machine's programs do (getent), for two seconds at the most. True: 127.0.0.1 is among its
+ * addresses; false too where there is no getent. domain: without a port. */
 bool abx_wildcard_leads_here(const char *domain);
 /* What to do about it: a sentence. Owned. */
 char *abx_wildcard_fix(const char *domain);

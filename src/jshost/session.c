@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/code.h"
 #include "base/mem.h"
 #include "epp/epp.h"
 #include "jshost/lazy.h"
 
-enum { READ_SIZE = 256 * 1024 };
+enum {
+    READ_SIZE = 256 * 1024,
+    QUIET_MS = 500 /* after its last call a process lets go of its code */
+};
 
 /* --- writing ------------------------------------------------------------------------------------------- */
 
@@ -101,6 +105,13 @@ js_call *js_session_find(js_session *s, uint64_t id)
     return c;
 }
 
+static void on_quiet(uv_timer_t *t)
+{
+    const js_session *s = t->data;
+    if (!s->calls)
+        abx_code_let_go();
+}
+
 static void answer(js_session *s, js_call *c)
 {
     js_call **at = &s->calls;
@@ -120,6 +131,8 @@ static void answer(js_session *s, js_call *c)
     for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
         abx_buf_clear(&c->waiting[i]);
     free(c);
+    if (!s->calls)
+        uv_timer_start(&s->quiet, on_quiet, QUIET_MS, 0);
 }
 
 size_t js_call_waiting(const js_call *c)
@@ -340,8 +353,8 @@ int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle,
     s->js.on_rejection = on_rejection;
     s->js.data = s;
     s->epp = abx_epp_plugin_new(&js_session_handlers, s, true, true);
-    ABX_CHECK(uv_timer_init(loop, &s->timer) == 0);
-    s->timer.data = s;
+    ABX_CHECK(uv_timer_init(loop, &s->timer) == 0 && uv_timer_init(loop, &s->quiet) == 0);
+    s->timer.data = s->quiet.data = s;
     js_natives(s);
     if (abx_js_probe)
         abx_js_probe(ctx);

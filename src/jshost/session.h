@@ -30,6 +30,7 @@ typedef struct js_session {
     uv_pipe_t in, out;
     uv_timer_t timer; /* of JavaScript's timers */
     bool timer_armed;
+    uv_timer_t quiet; /* runs while there is no call */
     uint8_t *read_buffer;
 } js_session;
 

@@ -5,7 +5,7 @@ A ctest entry is a cmocka program: its output is read, so that each test of it c
 failed without naming a test (a crash, a leak) counts as one failure.
 
 junit.py FILE              the counts
-junit.py --failed FILE     pytest's names of the tests that failed, a line each
+junit.py --failed FILE     pytest's or ctest's names of the tests that failed, a line each
 junit.py --steadied FILE   these passed when they were tried again: the file says so
 """
 
@@ -21,12 +21,17 @@ def cmocka_counts(output):
     return passed, failed, skipped
 
 
+def is_bad(case):
+    return case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail"
+
+
 def case_counts(case):
-    bad = case.find("failure") is not None or case.find("error") is not None
-    bad = bad or case.get("status") == "fail"
+    bad = is_bad(case)
     output = case.findtext("system-out") or ""
     if "[==========]" in output:
         passed, failed, skipped = cmocka_counts(output)
+        if case.find("unsteady") is not None:
+            return passed + failed, 0, skipped
         return passed, max(failed, 1) if bad else 0, skipped
     if bad:
         return 0, 1, 0
@@ -36,10 +41,12 @@ def case_counts(case):
 
 
 def failed_cases(tree):
-    return [case for case in tree.iter("testcase") if case.find("failure") is not None or case.find("error") is not None]
+    return [case for case in tree.iter("testcase") if is_bad(case)]
 
 
 def name_of(case):
+    if case.get("status"):  # ctest's
+        return case.get("name")
     return case.get("classname").replace(".", "/") + ".py::" + case.get("name")
 
 
@@ -52,6 +59,9 @@ def count(tree):
 
 def steady(tree, file):
     for case in failed_cases(tree):
+        if case.get("status"):
+            case.set("status", "run")
+            ElementTree.SubElement(case, "unsteady")
         for bad in case.findall("failure") + case.findall("error"):
             bad.tag = "unsteady"
     tree.write(file)

@@ -123,8 +123,15 @@ unit() {
     if ! ctest --preset asan -j "$jobs" --output-junit "$xml" >"$log" 2>&1 </dev/null; then
         grep -vE '^\[ (RUN|      OK) ' "$log" | tail -n 80
     fi
+    second_chance "$xml" unit_again
     count_junit "$xml"
     say "  $("$python" scripts/junit.py "$xml" || true) (passed failed skipped)"
+}
+
+unit_again() {
+    local names
+    names=$(printf '|%s' "$@")
+    ctest --preset asan -R "^(${names:1})\$" </dev/null
 }
 
 # pytest on a folder: name of the run, then the command in front of python.

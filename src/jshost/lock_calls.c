@@ -146,6 +146,10 @@ static void add_checked(program *p, bool has_landlock)
     allow_value(p, FIOCLEX);
     end_call(p, at, REFUSED);
 
+    at = begin_call(p, SYS_vmsplice, ARG(0)); /* its standard output (output.h) */
+    allow_value(p, STDOUT_FILENO);
+    end_call(p, at, REFUSED);
+
     at = begin_call(p, SYS_tgkill, ARG(0)); /* abort() */
     allow_value(p, (unsigned)getpid());
     end_call(p, at, REFUSED);

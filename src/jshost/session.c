@@ -17,47 +17,10 @@ enum {
     QUIET_MS = 500 /* after its last call a process lets go of its code */
 };
 
-/* --- writing ------------------------------------------------------------------------------------------- */
-
-typedef struct rest {
-    uv_write_t req;
-    char bytes[];
-} rest;
-
-static void on_written(uv_write_t *req, int status)
-{
-    free(req);
-    if (status < 0)
-        _exit(0); /* the host is gone */
-}
-
-enum { PIECES_MAX = 3 };
-
-/* What the pipe does not take at once is kept until it does. */
 static void write_pieces(const abx_epp_piece *pieces, size_t count, void *data)
 {
     js_session *s = data;
-    uv_buf_t bufs[PIECES_MAX];
-    size_t all = 0, done = 0, at = 0;
-    ABX_CHECK(count <= PIECES_MAX);
-    for (size_t i = 0; i < count; all += pieces[i++].n)
-        bufs[i] = uv_buf_init((char *)(uintptr_t)pieces[i].bytes, (unsigned)pieces[i].n);
-    if (uv_stream_get_write_queue_size((uv_stream_t *)&s->out) == 0) {
-        int rc = uv_try_write((uv_stream_t *)&s->out, bufs, (unsigned)count);
-        done = rc > 0 ? (size_t)rc : 0;
-    }
-    if (done == all)
-        return;
-    rest *r = malloc(sizeof(*r) + all - done); /* not zeroed: it may be large */
-    ABX_CHECK(r != NULL);
-    for (size_t i = 0; i < count; i++) {
-        size_t skip = done < pieces[i].n ? done : pieces[i].n;
-        memcpy(r->bytes + at, (const char *)pieces[i].bytes + skip, pieces[i].n - skip);
-        at += pieces[i].n - skip;
-        done -= skip;
-    }
-    bufs[0] = uv_buf_init(r->bytes, (unsigned)at);
-    ABX_CHECK(uv_write(&r->req, (uv_stream_t *)&s->out, bufs, 1, on_written) == 0);
+    js_output_write(&s->out, pieces, count);
 }
 
 void js_session_write(const void *bytes, size_t n, void *data)
@@ -90,7 +53,7 @@ void js_session_die(js_session *s)
     }
     uv_read_stop((uv_stream_t *)&s->in);
     uv_timer_start(&s->timer, on_timeout, ABX_EPP_END_MS, 0);
-    while (uv_stream_get_write_queue_size((uv_stream_t *)&s->out) > 0)
+    while (js_output_waiting(&s->out) > 0)
         uv_run(s->js.loop, UV_RUN_ONCE);
     _exit(1);
 }
@@ -143,26 +106,25 @@ size_t js_call_waiting(const js_call *c)
     return n;
 }
 
-static void push_channel(js_call *c, abx_channel channel)
+static void push_channel(js_session *s, js_call *c, abx_channel channel)
 {
     abx_buf *b = &c->waiting[channel];
-    size_t at = 0;
-    while (at < b->len) {
-        size_t n = b->len - at, room = abx_epp_room(c->request);
+    while (b->len > 0) {
+        size_t n = b->len, room = abx_epp_room(c->request);
         n = n < room ? n : room;
         n = n < ABX_EPP_CHUNK_MAX ? n : ABX_EPP_CHUNK_MAX;
         if (n == 0)
             break;
-        (void)abx_epp_bytes_send(c->request, channel, b->data + at, n, false);
-        at += n;
+        js_output_offer(&s->out, b);
+        (void)abx_epp_bytes_send(c->request, channel, b->data, n, false);
+        js_output_taken(&s->out, b, n);
     }
-    abx_buf_drop(b, at);
 }
 
 void js_call_push(js_session *s, js_call *c)
 {
     for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
-        push_channel(c, (abx_channel)i);
+        push_channel(s, c, (abx_channel)i);
     if (c->ended && (c->error || js_call_waiting(c) == 0))
         answer(s, c);
 }
@@ -330,9 +292,10 @@ void js_session_serve(js_session *s)
     s->read_buffer =
         mmap(NULL, READ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ABX_CHECK(s->read_buffer != MAP_FAILED); /* not of the heap: most of it is never touched */
-    ABX_CHECK(uv_pipe_init(loop, &s->in, 0) == 0 && uv_pipe_init(loop, &s->out, 0) == 0);
-    s->in.data = s->out.data = s;
-    ABX_CHECK(uv_pipe_open(&s->in, 0) == 0 && uv_pipe_open(&s->out, 1) == 0);
+    ABX_CHECK(uv_pipe_init(loop, &s->in, 0) == 0);
+    s->in.data = s;
+    ABX_CHECK(uv_pipe_open(&s->in, 0) == 0);
+    js_output_open(&s->out, loop, 1);
     ABX_CHECK(uv_read_start((uv_stream_t *)&s->in, give_buffer, on_read) == 0);
     while (!s->js.broken)
         uv_run(loop, UV_RUN_ONCE);

@@ -4,6 +4,7 @@
 
 #include "epp/plugin_end.h"
 #include "jshost/js.h"
+#include "jshost/output.h"
 
 /* A call of the host that has not been answered. */
 typedef struct js_call {
@@ -27,7 +28,8 @@ typedef struct js_session {
     js_call *calls;
     JSValue load, request, input, input_end, cancel, resume, describe; /* of js/core.js */
     bool greeted, loading; /* the module is being loaded: it has to settle */
-    uv_pipe_t in, out;
+    uv_pipe_t in;
+    js_output out;
     uv_timer_t timer; /* of JavaScript's timers */
     bool timer_armed;
     uv_timer_t quiet; /* runs while there is no call */

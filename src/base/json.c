@@ -152,6 +152,13 @@ void abx_mut_put(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, yyjson
     ABX_CHECK(value && yyjson_mut_obj_put(obj, key_of(d, key), value));
 }
 
+void abx_mut_addn(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, size_t key_len,
+                  const char *value, size_t n)
+{
+    ABX_CHECK(yyjson_mut_obj_add(obj, yyjson_mut_strncpy(d, key, key_len),
+                                 yyjson_mut_strncpy(d, value, n)));
+}
+
 void abx_mut_strn(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, const char *value,
                   size_t n)
 {

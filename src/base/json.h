@@ -64,6 +64,10 @@ void abx_mut_bool(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, bool 
 void abx_mut_val(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key,
                  yyjson_val *value); /* copy */
 void abx_mut_put(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, yyjson_mut_val *value);
+/* The same of a member that is not there yet, which is not looked at: what puts many would take time by their square.
+ * Names that may stand twice: base/json_names.h. */
+void abx_mut_addn(yyjson_mut_doc *d, yyjson_mut_val *obj, const char *key, size_t key_len,
+                  const char *value, size_t n);
 yyjson_mut_val *abx_mut_obj(yyjson_mut_doc *d, yyjson_mut_val *obj,
                             const char *key); /* new member {} */
 yyjson_mut_val *abx_mut_arr(yyjson_mut_doc *d, yyjson_mut_val *obj,

@@ -158,6 +158,15 @@ static int put_program(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *co
     return 0;
 }
 
+/* What a terminal has if the caller says nothing else. */
+static void put_default(yyjson_mut_doc *d, yyjson_mut_val *envs, const char *name,
+                        const char *value)
+{
+    if (!yyjson_mut_obj_get(envs, name))
+        abx_mut_str(d, envs, name, value);
+}
+
+/* Into envs, which is empty; a parameter has no name twice. */
 static int put_env(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *envs, abx_error **err)
 {
     yyjson_val *env = abx_json_get(abx_call_params(job->call), "env");
@@ -171,7 +180,7 @@ static int put_env(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val *envs, 
         if (!*name || strchr(name, '=') || abx_json_has_nul(key) || abx_json_has_nul(value))
             return abx_fail(err, ABX_ERR_USAGE,
                             "'%s' cannot be the name of an environment variable", name);
-        abx_mut_strn(d, envs, name, yyjson_get_str(value), yyjson_get_len(value));
+        abx_mut_addn(d, envs, name, strlen(name), yyjson_get_str(value), yyjson_get_len(value));
     }
     return 0;
 }
@@ -186,14 +195,14 @@ int abx__envd_put_process(abx__envd_job *job, yyjson_mut_doc *d, yyjson_mut_val 
     if (put_program(job, d, config, err) < 0)
         return -1;
     yyjson_mut_val *envs = yyjson_mut_obj(d);
-    if (is_pty)
-        abx_mut_str(d, envs, "TERM", term ? term : "xterm-256color");
-    if (is_pty && !job->client->abx) {
-        abx_mut_str(d, envs, "LANG", "C.UTF-8");
-        abx_mut_str(d, envs, "LC_ALL", "C.UTF-8");
-    }
     if (put_env(job, d, envs, err) < 0)
         return -1;
+    if (is_pty)
+        put_default(d, envs, "TERM", term ? term : "xterm-256color");
+    if (is_pty && !job->client->abx) {
+        put_default(d, envs, "LANG", "C.UTF-8");
+        put_default(d, envs, "LC_ALL", "C.UTF-8");
+    }
     if (yyjson_mut_obj_size(envs) > 0)
         abx_mut_put(d, config, "envs", envs);
     if (abx_json_has_nul(cwd))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_names.h"
 #include "base/mem.h"
 #include "wire/base64.h"
 
@@ -119,6 +120,8 @@ static yyjson_mut_val *walk_map(walk *w, abx_e2b_msg msg, const abx__e2b_field *
         return bad(w, msg, f, "is not an object of text");
     if (yyjson_obj_size(v) > ABX__E2B_MAX_MAP)
         return bad(w, msg, f, "has too many members");
+    if (abx_json_twice(v))
+        return bad(w, msg, f, "has a member twice");
     yyjson_mut_val *out = yyjson_mut_obj(w->doc);
     size_t i = 0, n = 0;
     yyjson_val *key = NULL, *value = NULL;
@@ -127,9 +130,8 @@ static yyjson_mut_val *walk_map(walk *w, abx_e2b_msg msg, const abx__e2b_field *
         if (!yyjson_is_str(value))
             return bad(w, msg, f, "is not an object of text");
         w->count += 2;
-        yyjson_mut_obj_put(
-            out, yyjson_mut_strncpy(w->doc, yyjson_get_str(key), yyjson_get_len(key)),
-            yyjson_mut_strncpy(w->doc, yyjson_get_str(value), yyjson_get_len(value)));
+        abx_mut_addn(w->doc, out, yyjson_get_str(key), yyjson_get_len(key), yyjson_get_str(value),
+                     yyjson_get_len(value));
     }
     return out;
 }

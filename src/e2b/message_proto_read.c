@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/json_names.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "wire/base64.h"
@@ -140,10 +141,11 @@ static int read_entry(reading *r, abx_e2b_msg msg, const abx__e2b_field *f,
     }
     if (rc < 0 || !abx_utf8_valid(key.bytes, key.len) || !abx_utf8_valid(value.bytes, value.len))
         return bad(r, msg, f, "is broken");
+    /* The last one with a name wins; which one that is shows at the end of the message. */
     if (yyjson_mut_obj_size(map) >= ABX__E2B_MAX_MAP)
         return bad(r, msg, f, "has too many members");
     r->count += 2;
-    yyjson_mut_obj_put(map, text_value(r, key.bytes, key.len),
+    yyjson_mut_obj_add(map, text_value(r, key.bytes, key.len),
                        text_value(r, value.bytes, value.len));
     return 0;
 }
@@ -245,6 +247,25 @@ static int read_message(reading *r, abx_e2b_msg msg, const uint8_t *bytes, size_
     return 0;
 }
 
+/* Entries of maps that a later one has replaced. Once, when all is read: the same message may come in many pieces. */
+static void settle_maps(abx_e2b_msg msg, yyjson_mut_val *obj)
+{
+    size_t count = 0;
+    const abx__e2b_field *f = abx__e2b_fields(msg, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (f[i].type != ABX__E2B_MAP && f[i].type != ABX__E2B_MESSAGE)
+            continue;
+        yyjson_mut_val *v = yyjson_mut_obj_get(obj, f[i].json);
+        yyjson_mut_arr_iter items = yyjson_mut_arr_iter_with(v);
+        if (f[i].type == ABX__E2B_MAP)
+            abx_mut_keep_last(v);
+        else if (f[i].label != ABX__E2B_LIST && v)
+            settle_maps((abx_e2b_msg)f[i].sub, v);
+        for (yyjson_mut_val *item; (item = yyjson_mut_arr_iter_next(&items));)
+            settle_maps((abx_e2b_msg)f[i].sub, item);
+    }
+}
+
 yyjson_mut_val *abx__e2b_read_proto(abx_e2b_msg msg, const uint8_t *bytes, size_t n,
                                     yyjson_mut_doc *doc, abx_error **err)
 {
@@ -253,5 +274,6 @@ yyjson_mut_val *abx__e2b_read_proto(abx_e2b_msg msg, const uint8_t *bytes, size_
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     if (read_message(&r, msg, bytes ? bytes : none, n, root) < 0)
         return NULL;
+    settle_maps(msg, root);
     return root;
 }

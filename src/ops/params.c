@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/json_names.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "ops/ops.h"
@@ -75,7 +76,7 @@ static int fail_unknown(const abx_op_row *row, const char *name, abx_error **err
     return near ? abx_hint(err, "did you mean '%s'?", near) : -1;
 }
 
-/* What is looked up by name or put one by one below takes time by the square of the members. */
+/* What is looked up by name below takes time by the square of the members. */
 static int check_size(const abx_op_row *row, const char *name, yyjson_val *v, abx_error **err)
 {
     bool map = yyjson_is_obj(v);
@@ -84,6 +85,17 @@ static int check_size(const abx_op_row *row, const char *name, yyjson_val *v, ab
         return abx_fail(err, ABX_ERR_TOO_LARGE, "parameter '%s' of %s has more than %zu entries",
                         name, row->method, most);
     return 0;
+}
+
+/* One of the two would be overlooked, which one is everybody's guess. */
+static int check_twice(const abx_op_row *row, const char *name, yyjson_val *v, abx_error **err)
+{
+    yyjson_val *twice = yyjson_is_ctn(v) ? abx_json_twice_within(v) : NULL;
+    if (!twice)
+        return 0;
+    ABX_AUTO_FREE char *shown = abx_printable(yyjson_get_str(twice));
+    return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s has '%.80s' twice", name, row->method,
+                    shown);
 }
 
 static int check_member(const abx_op_row *row, yyjson_val *key, yyjson_val *v, abx_error **err)
@@ -101,7 +113,7 @@ static int check_member(const abx_op_row *row, yyjson_val *key, yyjson_val *v, a
                             ? "an"
                             : "a",
                         abx_type_name(field->type));
-    if (check_size(row, name, v, err) < 0)
+    if (check_size(row, name, v, err) < 0 || check_twice(row, name, v, err) < 0)
         return -1;
     if (field->type != ABX_TYPE_BYTES && abx_json_has_nul(v))
         return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s holds a NUL byte", name,
@@ -175,12 +187,15 @@ int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **e
     if (!yyjson_is_obj(params))
         return abx_fail(err, ABX_ERR_USAGE, "the parameters of %s must be an object", row->method);
     size_t i, n;
-    yyjson_val *key, *value;
+    yyjson_val *key, *value, *twice = abx_json_twice(params);
     yyjson_obj_foreach(params, i, n, key, value)
     {
         if (check_member(row, key, value, err) < 0)
             return -1;
     }
+    if (twice)
+        return abx_fail(err, ABX_ERR_USAGE, "parameter '%s' of %s is there twice",
+                        yyjson_get_str(twice), row->method);
     const abx_op_field *rows = abx_op_params(&n);
     for (i = 0; i < n; i++)
         if (rows[i].op == row->id && rows[i].required && !abx_json_get(params, rows[i].name))

@@ -172,6 +172,18 @@ def test_nobody_waits_for_a_body_of_many_members(engine, sandbox):
 
 
 @pytest.mark.once
+def test_a_name_that_is_there_twice_in_a_map_is_refused(engine, sandbox):
+    path = f"/v1/sandboxes/{sandbox}/processes"
+    body = b'{"cmd":["true"],"env":{"A":"1","B":"","A":"2"}}'
+    assert "'A' twice" in error_of(engine("POST", path, body), 400, "E1001")["message"]
+    error_of(engine("POST", "/v1/sandboxes", b'{"metadata":{"k":"v","k":"v"}}'), 400, "E1001")
+    assert "'k' twice" in error_of(engine("GET", "/v1/sandboxes?metadata=k%3Dv&metadata=k%3Dw"), 400, "E1001")["message"]
+    engine("GET", "/v1/sandboxes?metadata=k%3Dv&metadata=l%3Dw", status=200)
+    shown = engine("POST", path, {"cmd": ["sh", "-c", "env | grep -c ^MANY_"], "env": {f"MANY_{i}": "" for i in range(8000)}})
+    assert b'"8000\\n"' in shown.body
+
+
+@pytest.mark.once
 def test_a_mode_that_looks_octal_is_refused(engine, sandbox):
     files = f"/v1/sandboxes/{sandbox}/files"
     error_of(engine("PUT", f"{files}?path=/tmp/mode&mode=0644", b"x"), 400, "E1001")

@@ -2,6 +2,7 @@
 #include "kit.h"
 
 #include "base/json.h"
+#include "base/json_names.h"
 
 static yyjson_doc *parse(const char *text)
 {
@@ -249,6 +250,67 @@ static void odd_objects_become_backend_errors(void **state)
     assert_int_equal(e->id, ABX_ERR_BACKEND);
 }
 
+/* {"0":0,"1":1,…} with n members, behind them `more`. */
+static char *many_members(size_t n, const char *more)
+{
+    abx_buf b = ABX_BUF(1 << 24);
+    int rc = abx_buf_add_byte(&b, '{');
+    for (size_t i = 0; i < n; i++)
+        rc |= abx_buf_addf(&b, "%s\"%zu\":%zu", i ? "," : "", i, i);
+    rc |= abx_buf_addf(&b, "%s}", more);
+    assert_int_equal(rc, 0);
+    return abx_buf_take(&b);
+}
+
+static void a_name_that_stands_twice_is_found(void **state)
+{
+    static const char *const once[] = {"{}", "[1,1]", "1",
+                                       "{\"a\":1,\"A\":1,\"\":1,\"a\\u0000\":1,\"a\\u0000b\":1}"};
+    static const char *const twice[] = {"{\"a\":1,\"b\":1,\"a\":2}", "{\"\":1,\"\":1}",
+                                        "{\"\\u0061\":1,\"a\":1}"};
+    for (size_t i = 0; i < ABX_COUNT(once); i++) {
+        ABX_AUTO_JSON doc = parse(once[i]);
+        assert_null(abx_json_twice_within(yyjson_doc_get_root(doc)));
+    }
+    for (size_t i = 0; i < ABX_COUNT(twice); i++) {
+        ABX_AUTO_JSON doc = parse(twice[i]);
+        assert_non_null(abx_json_twice(yyjson_doc_get_root(doc)));
+        ABX_AUTO_FREE char *inner = abx_format("[0,{\"x\":[%s]}]", twice[i]);
+        ABX_AUTO_JSON deep = parse(inner);
+        assert_null(abx_json_twice(yyjson_doc_get_root(deep)));
+        assert_non_null(abx_json_twice_within(yyjson_doc_get_root(deep)));
+    }
+    for (size_t n = 1; n < 20000; n = n < 20 ? n + 1 : n * 3) {
+        ABX_AUTO_FREE char *good = many_members(n, ",\"x\":0"), *bad = many_members(n, ",\"0\":0");
+        ABX_AUTO_JSON fine = parse(good);
+        ABX_AUTO_JSON broken = parse(bad);
+        assert_null(abx_json_twice(yyjson_doc_get_root(fine)));
+        assert_string_equal(yyjson_get_str(abx_json_twice(yyjson_doc_get_root(broken))), "0");
+    }
+}
+
+static void the_last_of_a_name_is_kept(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"{}", "{}"},
+        {"{\"a\":1}", "{\"a\":1}"},
+        {"{\"a\":1,\"a\":2}", "{\"a\":2}"},
+        {"{\"a\":1,\"b\":2,\"a\":3,\"c\":4,\"b\":5,\"a\":6}", "{\"c\":4,\"b\":5,\"a\":6}"},
+        {"{\"b\":1,\"a\":2,\"a\":3}", "{\"b\":1,\"a\":3}"},
+    };
+    for (size_t i = 0; i < ABX_COUNT(pairs); i++) {
+        ABX_AUTO_JSON doc = parse(pairs[i][0]);
+        ABX_AUTO_MUT d = yyjson_doc_mut_copy(doc, NULL);
+        yyjson_mut_val *root = yyjson_mut_doc_get_root(d);
+        abx_mut_keep_last(root);
+        ABX_AUTO_BUF text = ABX_BUF(1000);
+        assert_int_equal(abx_json_write_mut(root, &text), 0);
+        assert_string_equal(abx_buf_cstr(&text), pairs[i][1]);
+        abx_mut_str(d, root, "z", "still an object");
+        assert_string_equal(yyjson_mut_get_str(yyjson_mut_obj_get(root, "z")), "still an object");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +327,8 @@ int main(void)
         cmocka_unit_test(members_of_an_error_round_trip),
         cmocka_unit_test(unknown_retryable_is_absent),
         cmocka_unit_test(odd_objects_become_backend_errors),
+        cmocka_unit_test(a_name_that_stands_twice_is_found),
+        cmocka_unit_test(the_last_of_a_name_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,8 @@ static void wrong_types_are_named(void **state)
     assert_broken(ABX_E2B_START_REQUEST, "{\"process\":{\"args\":[1]}}", "'ProcessConfig.args'");
     assert_broken(ABX_E2B_START_REQUEST, "{\"process\":{\"envs\":{\"A\":1}}}",
                   "'ProcessConfig.envs'");
+    assert_broken(ABX_E2B_START_REQUEST, "{\"process\":{\"envs\":{\"A\":\"1\",\"A\":\"2\"}}}",
+                  "'ProcessConfig.envs' has a member twice");
     assert_broken(ABX_E2B_START_REQUEST, "{\"stdin\":\"true\"}", "'StartRequest.stdin'");
     assert_broken(ABX_E2B_START_RESPONSE, "{\"event\":{\"data\":{\"stdout\":\"!!\"}}}",
                   "DataEvent.stdout");
@@ -269,6 +271,10 @@ static void binary_rules(void **state)
     assert_proto(ABX_E2B_STAT_RESPONSE, "0a030a0161 0a021001",
                  "{\"entry\":{\"name\":\"a\",\"type\":\"FILE_TYPE_FILE\"}}");
     assert_proto(ABX_E2B_START_RESPONSE, "0a06 0a02082a 1a00", "{\"event\":{\"end\":{}}}");
+    /* of a map as well, also when its message comes in pieces: A=1 B=2 | A=3 */
+    assert_proto(ABX_E2B_START_REQUEST,
+                 "0a10 1a060a01411201311a060a0142120132 0a08 1a060a0141120133",
+                 "{\"process\":{\"envs\":{\"B\":\"2\",\"A\":\"3\"}}}");
     /* broken: field 0, a group, a varint of 11 bytes, a wrong wire type, text that is not UTF-8 */
     assert_proto(ABX_E2B_STAT_REQUEST, "0200", NULL);
     assert_proto(ABX_E2B_STAT_REQUEST, "0b0c", NULL);

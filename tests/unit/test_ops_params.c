@@ -90,6 +90,23 @@ static void too_many_entries_are_refused(void **state)
     }
 }
 
+static void a_name_that_is_there_twice_is_refused(void **state)
+{
+    refuse("process.start",
+           "{\"sandboxId\":\"a\",\"cmd\":[\"x\"],\"env\":{\"A\":\"1\",\"B\":\"\",\"A\":\"2\"}}",
+           "parameter 'env' of process.start has 'A' twice", NULL);
+    refuse("sandbox.create", "{\"metadata\":{\"k\":\"v\",\"k\":\"v\"}}", "'metadata'", NULL);
+    refuse("sandbox.create", "{\"name\":\"a\",\"name\":\"a\"}",
+           "parameter 'name' of sandbox.create is there twice", NULL);
+    refuse("process.attach",
+           "{\"sandboxId\":\"a\",\"processId\":\"1\",\"fromOffset\":{\"stdout\":1,\"stdout\":2}}",
+           "'fromOffset' of process.attach has 'stdout' twice", NULL);
+    ABX_AUTO_FREE char *text = many(true, ABX_OP_MAP_MAX - 1);
+    text[strlen(text) - 2] = 0;
+    ABX_AUTO_FREE char *more = abx_format("%s,\"17\":\"\"}}", text);
+    refuse("process.start", more, "has '17' twice", NULL);
+}
+
 static void a_value_that_nobody_knows_is_refused(void **state)
 {
     refuse("process.start", "{\"sandboxId\":\"a\",\"cmd\":[\"x\"],\"onDisconnect\":\"stay\"}",
@@ -273,6 +290,7 @@ int main(void)
         cmocka_unit_test(parameters_are_an_object),
         cmocka_unit_test(required_parameters_are_asked_for),
         cmocka_unit_test(too_many_entries_are_refused),
+        cmocka_unit_test(a_name_that_is_there_twice_is_refused),
         cmocka_unit_test(a_value_that_nobody_knows_is_refused),
         cmocka_unit_test(null_is_an_absent_optional),
         cmocka_unit_test(each_type_is_checked),

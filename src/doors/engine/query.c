@@ -80,7 +80,8 @@ static int put_pair(const abx_op_field *f, const char *text, yyjson_mut_doc *d,
     yyjson_mut_val *map = yyjson_mut_obj_get(root, f->name);
     ABX_AUTO_FREE char *key = abx_strndup(text, (size_t)(equal - text));
     map = map ? map : abx_mut_obj(d, root, f->name);
-    abx_mut_str(d, map, key, equal + 1);
+    /* one that is there twice is for the check of the parameters */
+    abx_mut_addn(d, map, key, strlen(key), equal + 1, strlen(equal + 1));
     return 0;
 }
 

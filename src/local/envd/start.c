@@ -18,23 +18,53 @@ typedef struct env_list {
     size_t count, room;
 } env_list;
 
-/* Later ones win. text is taken. */
+/* text is taken. */
 static void env_put(env_list *l, char *text)
 {
-    size_t key = strcspn(text, "=") + 1;
-    for (size_t i = 0; i < l->count; i++) {
-        if (strncmp(l->items[i], text, key) != 0)
-            continue;
-        free(l->items[i]);
-        l->items[i] = text;
-        return;
-    }
     if (l->count + 2 > l->room) {
         l->room = l->room ? l->room * 2 : 32;
         l->items = abx_realloc(l->items, l->room * sizeof(*l->items));
     }
     l->items[l->count++] = text;
     l->items[l->count] = NULL;
+}
+
+typedef struct env_place {
+    const char *text;
+    size_t i;
+} env_place;
+
+static int by_name(const void *a, const void *b)
+{
+    const env_place *x = a, *y = b;
+    size_t n = strcspn(x->text, "="), m = strcspn(y->text, "=");
+    int order = memcmp(x->text, y->text, n < m ? n : m);
+    return order ? order : (n > m) - (n < m);
+}
+
+static int by_name_and_place(const void *a, const void *b)
+{
+    const env_place *x = a, *y = b;
+    int order = by_name(a, b);
+    return order ? order : (x->i > y->i) - (x->i < y->i);
+}
+
+/* Of those with one name the last one stays. */
+static void env_settle(env_list *l)
+{
+    ABX_AUTO_FREE env_place *places = abx_alloc_array(l->count, sizeof(*places));
+    size_t kept = 0;
+    for (size_t i = 0; i < l->count; i++)
+        places[i] = (env_place){l->items[i], i};
+    qsort(places, l->count, sizeof(*places), by_name_and_place);
+    for (size_t i = 1; i < l->count; i++)
+        if (by_name(&places[i - 1], &places[i]) == 0)
+            free(ABX_TAKE(l->items[places[i - 1].i]));
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i])
+            l->items[kept++] = l->items[i];
+    l->count = kept;
+    l->items[kept] = NULL;
 }
 
 char **abx__start_env(const abx_envd *e, const abx__start *st)
@@ -61,6 +91,7 @@ char **abx__start_env(const abx_envd *e, const abx__start *st)
         if (name && value && *name && !strchr(name, '='))
             env_put(&l, abx_format("%s=%s", name, value));
     }
+    env_settle(&l);
     return l.items;
 }
 

@@ -1,6 +1,6 @@
 /* Preloaded into a program: the loss of power, or a broken disk, at the n-th step that changes a file system.
  *     FAIL_AT=N      which of them, from 1
- *     FAIL_HOW       "error": it and all that follow fail with EIO; "die": the process is killed before it;
+ *     FAIL_HOW       "error": it and all that follow fail with EIO; "once": it alone; "die": the process is killed before it;
  *                    "torn": a write puts down half of its bytes first, then as "die"
  *     FAIL_MARK      a file that is made when it happens
  *     FAIL_EXCHANGE  set: the file system cannot exchange two names
@@ -34,7 +34,7 @@ __attribute__((constructor)) static void read_orders(void)
 /* True: this step fails. With "torn", half of what is given is written first. */
 static bool fails(int fd, const void *bytes, size_t n)
 {
-    if (fail_at == 0 || ++seen < fail_at)
+    if (fail_at == 0 || ++seen < fail_at || (how == 'o' && seen > fail_at))
         return false;
     if (seen == fail_at) {
         int made = (int)syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -43,7 +43,7 @@ static bool fails(int fd, const void *bytes, size_t n)
     }
     if (how == 't' && bytes)
         (void)syscall(SYS_write, fd, bytes, n / 2);
-    if (how != 'e')
+    if (how == 't' || how == 'd')
         (void)syscall(SYS_kill, getpid(), SIGKILL);
     errno = EIO;
     return true;

@@ -127,7 +127,7 @@ def test_made_files_are_fresh():
 def test_everything_public_has_a_docstring():
     lacking = []
     inner_ones = ("from_object", "next", "write", "write_end", "close")
-    paths = [path for path in (SDK / "agent_sandbox/_async").glob("*.py") if path.name != "engine.py"]
+    paths = [path for path in (SDK / "agent_sandbox/_async").glob("*.py") if path.name not in ("engine.py", "exchange.py")]
     for path in sorted(paths) + [SDK / "agent_sandbox/types.py", SDK / "agent_sandbox/errors.py"]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

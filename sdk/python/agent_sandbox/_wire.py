@@ -248,11 +248,12 @@ def json_object(text: Union[str, bytes, bytearray]) -> Json:
 
 
 class EventReader:
-    """Server-sent events: bytes → (event, data)."""
+    """Server-sent events: bytes → (event, data). `last_id`: of the last one that was given out, where a client comes back."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._searched = 0
+        self.last_id: Optional[str] = None
 
     def feed(self, data: bytes) -> Iterator[Tuple[str, Json]]:
         self._buffer += data
@@ -275,6 +276,8 @@ class EventReader:
                     kind = value.decode("utf-8", "replace")
                 elif name == b"data":
                     data_lines.append(value)
+                elif name == b"id":
+                    self.last_id = value.decode("ascii", "replace")
             if data_lines:
                 yield kind, json_object(b"\n".join(data_lines))
 

@@ -8,7 +8,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Literal, Mapping, O
 
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
 from .._infra import Infra
-from .._items import Chunk, Event, Json
+from .._items import Chunk, Event, Json, object_of
 from ..errors import CancelledError, ProcessNotFoundError, UsageError
 from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import AsyncStream, Content, begin, unary, upload
@@ -104,6 +104,10 @@ class AsyncCommand(AsyncStream):
             self._id = str(value["id"])
         pid = value.get("pid")
         self._pid = pid if isinstance(pid, int) else self._pid
+        begins = object_of(value.get("offsets")) or {}
+        for stream in self._offsets:
+            if isinstance(begins.get(stream), int):
+                self._offsets[stream] = begins[stream]
 
     async def _until_started(self) -> None:
         while True:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections import deque
-from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Deque, Dict, Mapping, Optional, Tuple
 
-from .._io import NotReached
 from .._io import asyncio_io as io
-from .._io.asyncio_io import AsyncLink
 from .._items import Chunk, End, Event, Item, Json, object_of
 from .._ops import OPS
 from .._wire import (
@@ -19,16 +16,13 @@ from .._wire import (
     PING,
     PONG,
     TEXT,
-    AnswerReader,
     EventReader,
     FrameReader,
     Head,
     chunk,
     frame,
-    is_proof,
     item_of,
     json_object,
-    nonce_request,
     protocol_error,
     query,
     request_head,
@@ -36,170 +30,44 @@ from .._wire import (
     websocket_accept,
     websocket_key,
 )
-from ..errors import BackendError, NetworkError, error_from_object
+from ..errors import NetworkError, TimeoutError, error_from_object
+from .exchange import AsyncExchange, AsyncPool, AsyncReturn, raise_failure
 from .transport import AsyncCall, finish
 
-IDLE_MOST = 16  # connections that wait for another request
-TEXT_MAX = 64 * 1024 * 1024  # of an answer that is one object
-PROOF_S = 10.0  # seconds
 FRAME = 256 * 1024  # bytes in a frame
 
 
-class AsyncPool:
-    """Connections to one engine that wait for another request. A new one is proved before it hears the token: another may have
-    taken the port when the engine ended."""
+class AsyncStreamReturn(AsyncReturn):
+    """Back to a stream of events by the id of the last one."""
 
-    def __init__(self, port: int, token: str) -> None:
-        self.port = port
-        self._token = token
-        self._idle: List[AsyncLink] = []
+    def __init__(self, engine: AsyncEngine, where: str, headers: Mapping[str, str], deadline: Optional[float]) -> None:
+        super().__init__()
+        self._engine = engine
+        self._where = where
+        self._headers = dict(headers)
+        self._deadline = deadline
 
-    async def take(self, deadline: Optional[float]) -> AsyncLink:
-        if self._idle:
-            await io.settle()
-        while self._idle:
-            try:
-                link = self._idle.pop()
-            except IndexError:
-                break
-            if link.is_quiet():
-                link.deadline = deadline
-                return link
-            link.close()
-        link = await io.connect(self.port, deadline)
-        try:
-            await self._prove(link)
-        except BaseException:
-            link.close()
-            raise
-        return link
+    def reached(self, place: Optional[str]) -> None:
+        """An event with this id was delivered."""
+        if place is not None:
+            self._headers["Last-Event-ID"] = place
+            self.went_on()
 
-    async def _prove(self, link: AsyncLink) -> None:
-        nonce = secrets.token_urlsafe(24)
-        answer = AnswerReader()
-        deadline, soon = link.deadline, io.now() + PROOF_S
-        link.deadline = soon if deadline is None else min(deadline, soon)
-        try:
-            await link.send(nonce_request(self.port, nonce))
-            while not answer.complete:
-                data = await link.receive()
-                if not data:
-                    raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
-                answer.feed(data)
-                if answer.read_head() is not None:
-                    answer.body()
-        except NetworkError as error:
-            raise NotReached(error.message) from None
-        head = answer.head
-        if head is None or not is_proof(head, self._token, self.port, nonce) or not answer.reusable:
-            raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
-        link.deadline = deadline
-
-    def give(self, link: AsyncLink) -> None:
-        link.deadline = None
-        if len(self._idle) < IDLE_MOST:
-            self._idle.append(link)
-        else:
-            link.close()
-
-    def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
-
-
-class AsyncExchange:
-    """A request and its answer."""
-
-    def __init__(self, pool: AsyncPool, link: AsyncLink) -> None:
-        self._pool = pool
-        self._link: Optional[AsyncLink] = link
-        self._answer = AnswerReader()
-
-    @property
-    def link(self) -> AsyncLink:
-        if self._link is None:
-            raise NetworkError("the connection was closed")
-        return self._link
-
-    async def send(self, data: bytes) -> None:
-        await self.link.send(data)
-
-    async def head(self) -> Head:
-        while True:
-            head = self._answer.read_head()
-            if head is not None:
-                return head
-            await self._more()
-
-    async def _more(self) -> None:
-        data = await self.link.receive()
-        if data:
-            self._answer.feed(data)
-            return
-        self._answer.end()
-        if not self._answer.complete:
-            raise NetworkError("the engine closed the connection in the middle of an answer")
-
-    async def piece(self) -> bytes:
-        """The next bytes of the body; `b""` at its end."""
-        while True:
-            data = self._answer.body()
-            if data:
-                return data
-            if self._answer.complete:
-                self.finish()
-                return b""
-            await self._more()
-
-    async def text(self) -> bytes:
-        """The whole body."""
-        parts: List[bytes] = []
-        size = 0
-        while True:
-            data = await self.piece()
-            if not data:
-                return b"".join(parts)
-            parts.append(data)
-            size += len(data)
-            if size > TEXT_MAX:
-                raise protocol_error("it is too long")
-
-    def rest(self) -> bytes:
-        return self._answer.take_rest()
-
-    def finish(self) -> None:
-        """The answer was read: the connection goes back, if it can."""
-        link, self._link = self._link, None
-        if link is None:
-            return
-        if self._answer.reusable:
-            self._pool.give(link)
-        else:
-            link.close()
-
-    def close(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
-
-
-async def raise_failure(exchange: AsyncExchange, head: Head) -> None:
-    """Raise what an answer of 400 and more tells."""
-    if head.status < 400:
-        return
-    error = object_of(json_object(await exchange.text()).get("error"))
-    if error is None:
-        raise BackendError(f"the engine answered with status {head.status}", code="E6003")
-    raise error_from_object(error)
+    async def reopen(self) -> AsyncExchange:
+        return await self._engine.follow(self._where, self._headers, self._deadline)
 
 
 class AsyncEngineCall(AsyncCall):
-    """A call whose answer is one object, a stream of events, or the bytes of a file."""
+    """A call whose answer is one object, a stream of events, or the bytes of a file. `way`: back to it when its connection breaks."""
 
-    def __init__(self, method: str, exchange: AsyncExchange, has_input: bool) -> None:
+    def __init__(
+        self, method: str, exchange: AsyncExchange, has_input: bool, way: Optional[AsyncStreamReturn] = None
+    ) -> None:
         self._method = method
         self._exchange = exchange
         self._has_input = has_input
+        self._way = way
+        self._was_started = False
         self._head: Optional[Head] = None
         self._events: Optional[EventReader] = None
         self._items: Deque[Item] = deque()
@@ -236,27 +104,58 @@ class AsyncEngineCall(AsyncCall):
             self._exchange.finish()
         return item
 
+    async def _begin(self) -> None:
+        """Take the head of the answer."""
+        while self._head is None:
+            try:
+                self._head = await self._exchange.head()
+            except NetworkError as broken:
+                await self._come_back(broken)
+        await raise_failure(self._exchange, self._head)
+        if self._head.headers.get("content-type", "").startswith("text/event-stream"):
+            self._events = EventReader()
+
+    async def _come_back(self, broken: NetworkError) -> None:
+        if self._way is None or self._done:
+            raise broken
+        self._exchange.close()
+        exchange = await self._way.come_back(broken)
+        self._exchange, self._head, self._events = exchange, None, None
+        if self._done:  # it was closed meanwhile
+            exchange.close()
+            raise broken
+
     async def _next(self) -> Item:
         if self._head is None:
-            self._head = await self._exchange.head()
-            await raise_failure(self._exchange, self._head)
-            if self._head.headers.get("content-type", "").startswith("text/event-stream"):
-                self._events = EventReader()
+            await self._begin()
         if self._events is not None:
-            return await self._next_event(self._events)
+            return await self._next_event()
         if OPS[self._method].style == "BODY_OUT":
             data = await self._exchange.piece()
             self._size += len(data)
             return Chunk("body", data) if data else End({"size": self._size})
         return End(json_object(await self._exchange.text()))
 
-    async def _next_event(self, events: EventReader) -> Item:
-        while not self._items:
+    async def _more_events(self) -> None:
+        try:
             data = await self._exchange.piece()
             if not data:
                 raise NetworkError("the engine ended a stream without its end")
-            for kind, value in events.feed(data):
-                self._add(kind, value)
+        except NetworkError as broken:
+            await self._come_back(broken)
+            await self._begin()
+            return
+        events = self._events
+        if events is None:
+            raise protocol_error("it is no stream of events any more")
+        for kind, value in events.feed(data):
+            self._add(kind, value)
+            if self._way is not None and kind != "started":
+                self._way.reached(events.last_id)
+
+    async def _next_event(self) -> Item:
+        while not self._items:
+            await self._more_events()
         item = self._items.popleft()
         if isinstance(item, Event) and item.type == "error" and isinstance(item.value.get("error"), dict):
             raise error_from_object(item.value["error"])
@@ -264,6 +163,10 @@ class AsyncEngineCall(AsyncCall):
 
     def _add(self, kind: str, value: Json) -> None:
         """Queue an event; the last one is the end, too."""
+        if kind == "started":
+            if self._was_started:  # of a connection that came back
+                return
+            self._was_started = True
         if kind == "end":
             value.pop("type", None)
             if self._method == "code.run":
@@ -296,6 +199,7 @@ class AsyncSocketCall(AsyncCall):
         self._failure: Optional[Json] = None
         self._done = False
         self._rest = True
+        self._was_started = False
         self.known = known  # sandbox, and what the started event told
 
     async def write(self, data: bytes) -> None:
@@ -328,20 +232,10 @@ class AsyncSocketCall(AsyncCall):
     async def _next(self) -> Item:
         while True:
             while not self._items:
-                data = self._exchange.rest() if self._rest else b""
-                self._rest = False
-                data = data or await self._exchange.link.receive()
-                if not data:
-                    raise NetworkError("the engine closed the connection without an end")
-                for kind, payload in self._frames.feed(data):
-                    if kind == PING:
-                        await self._exchange.send(frame(PONG, payload))
-                    elif kind == BINARY:
-                        self._items.append(("chunk", payload))
-                    elif kind == TEXT:
-                        self._items.append(("text", json_object(payload)))
-                    elif kind == CLOSE:
-                        self._items.append(("close", int.from_bytes(payload[:2], "big")))
+                try:
+                    await self._more()
+                except NetworkError as broken:
+                    await self._come_back(broken)
             what, value = self._items.popleft()
             if what == "chunk":
                 return Chunk("body" if self._method == "sandbox.tunnel" else "pty", value)
@@ -350,6 +244,42 @@ class AsyncSocketCall(AsyncCall):
             item = self._text(value)
             if item is not None:
                 return item
+
+    async def _more(self) -> None:
+        data = self._exchange.rest() if self._rest else b""
+        self._rest = False
+        data = data or await self._exchange.link.receive()
+        if not data:
+            raise NetworkError("the engine closed the connection without an end")
+        for kind, payload in self._frames.feed(data):
+            if kind == PING:
+                await self._exchange.send(frame(PONG, payload))
+            elif kind == BINARY:
+                self._items.append(("chunk", payload))
+                self._delivered(len(payload))
+            elif kind == TEXT:
+                told = json_object(payload)
+                self._items.append(("text", told))
+                self._delivered(int((object_of(told.get("gap")) or {}).get("bytes", 0)))
+            elif kind == CLOSE:
+                self._items.append(("close", int.from_bytes(payload[:2], "big")))
+
+    def _delivered(self, size: int) -> None:
+        """So many bytes were taken from the connection, or are told to be lost."""
+
+    async def _reopen(self, broken: NetworkError) -> AsyncExchange:
+        """Another connection that goes on where this one broke; raises when there is no way back."""
+        raise broken
+
+    async def _come_back(self, broken: NetworkError) -> None:
+        if self._done:
+            raise broken
+        self._exchange.close()
+        exchange = await self._reopen(broken)
+        self._exchange, self._frames, self._rest = exchange, FrameReader(), True
+        if self._done:  # it was closed meanwhile
+            exchange.close()
+            raise broken
 
     async def _closed(self, code: int) -> Item:
         try:
@@ -368,6 +298,9 @@ class AsyncSocketCall(AsyncCall):
                 self._failure = told
                 return None
             if kind == "started":
+                if self._was_started:  # of a connection that came back
+                    return None
+                self._was_started = True
                 self.known.update(told)
             if kind == "exit":
                 self._outcome = told
@@ -454,11 +387,37 @@ class AsyncEngine:
             where += query(left)
         # the engine keeps the deadline; a little later so do we
         exchange = await self.request(row.http, where, headers, body, deadline + 5 if deadline else None)
-        return AsyncEngineCall(method, exchange, has_input)
+        way = AsyncStreamReturn(self, where, headers, deadline) if method == "process.attach" else None
+        return AsyncEngineCall(method, exchange, has_input, way)
+
+    async def follow(self, where: str, headers: Mapping[str, str], deadline: Optional[float]) -> AsyncExchange:
+        """Ask once more for a stream, within what is left of its time."""
+        again = dict(headers)
+        if deadline is not None:
+            left = deadline - io.now()
+            if left <= 0:
+                raise TimeoutError("the time limit of the call passed")
+            again["X-Abx-Timeout-Ms"] = str(max(1, round(left * 1000)))
+        return await self.request("GET", where, again, b"", deadline + 5 if deadline else None)
 
     # --- WebSockets
 
     async def _socket(self, method: str, params: Mapping[str, Any], deadline: Optional[float]) -> AsyncCall:
+        exchange, known = await self.open_socket(method, params, deadline)
+        if method == "sandbox.tunnel":
+            return AsyncSocketCall(method, exchange, known)
+        seen: Optional[int] = 0 if params.get("onDisconnect") == "detach" else None
+        if method == "process.attach":
+            seen = params.get("fromOffset", {}).get("pty")
+        lives_on = method == "process.attach" or seen is not None
+        call = _Terminal(self, method, exchange, known, lives_on, seen)
+        self.opened(call)
+        return call
+
+    async def open_socket(
+        self, method: str, params: Mapping[str, Any], deadline: Optional[float]
+    ) -> Tuple[AsyncExchange, Json]:
+        """A WebSocket that stands, and what is known of its terminal."""
         left = dict(params)
         known: Json = {"sandboxId": params["sandboxId"]}
         if method == "process.attach":
@@ -485,12 +444,7 @@ class AsyncEngine:
             exchange.close()
             raise
         exchange.link.deadline = None
-        call = AsyncSocketCall(method, exchange, known)
-        if method != "sandbox.tunnel":
-            call = _Terminal(self, method, exchange, known)
-            if "id" in known:
-                self._terminals[str(known["sandboxId"]), str(known["id"])] = call
-        return call
+        return exchange, known
 
     def opened(self, call: AsyncSocketCall) -> None:
         if "id" in call.known:
@@ -521,18 +475,67 @@ class AsyncEngine:
         self.pool.close()
 
 
-class _Terminal(AsyncSocketCall):
-    """A terminal, which its engine knows while it is open."""
+class AsyncTerminalReturn(AsyncReturn):
+    """Back to a terminal by the number of bytes that it has shown."""
 
-    def __init__(self, engine: AsyncEngine, method: str, exchange: AsyncExchange, known: Json) -> None:
+    def __init__(self, engine: AsyncEngine, known: Json) -> None:
+        super().__init__()
+        self._engine = engine
+        self._known = known
+        self.seen = 0
+
+    async def reopen(self) -> AsyncExchange:
+        attach = {
+            "sandboxId": self._known["sandboxId"],
+            "processId": self._known["id"],
+            "fromOffset": {"pty": self.seen},
+        }
+        return (await self._engine.open_socket("process.attach", attach, None))[0]
+
+
+class _Terminal(AsyncSocketCall):
+    """A terminal, which its engine knows while it is open. `lives_on`: without this connection, too; `seen`: bytes of it that were
+    delivered when this began, if that is known."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        method: str,
+        exchange: AsyncExchange,
+        known: Json,
+        lives_on: bool,
+        seen: Optional[int],
+    ) -> None:
         super().__init__(method, exchange, known)
         self._engine = engine
+        self._lives_on = lives_on
+        self._place_known = seen is not None
+        self._way = AsyncTerminalReturn(engine, known)
+        self._way.seen = seen or 0
 
     async def next(self) -> Item:
         item = await super().next()
         if isinstance(item, Event) and item.type == "started":
             self._engine.opened(self)
         return item
+
+    def _text(self, value: Json) -> Optional[Item]:
+        item = super()._text(value)
+        if isinstance(item, Event) and item.type == "started" and not self._place_known:
+            begins = (object_of(item.value.get("offsets")) or {}).get("pty")
+            if isinstance(begins, int):
+                self._way.seen += begins  # chunks may have been queued behind it
+                self._place_known = True
+        return item
+
+    def _delivered(self, size: int) -> None:
+        self._way.seen += size
+        self._way.went_on()
+
+    async def _reopen(self, broken: NetworkError) -> AsyncExchange:
+        if not (self._lives_on and self._place_known and "id" in self.known):
+            raise broken
+        return await self._way.come_back(broken)
 
     def close(self) -> None:
         super().close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, AsyncIterator, Callable, Dict, Mapping, Optional, TypeVar, Union
 
 from .._infra import Infra
-from .._items import Chunk, Event, Json
+from .._items import Chunk, Event, Json, object_of
 from ..errors import CancelledError, ProcessNotFoundError
 from ..types import PtyResult
 from .commands import Cmd, process_params, tell
@@ -28,12 +28,15 @@ class AsyncTerminal(AsyncStream):
         self._id = id
         self._pid: Optional[int] = None
         self._seen = 0
+        self.lost = 0
 
     def _note(self, value: Json) -> None:
         if value.get("id") is not None:
             self._id = str(value["id"])
         pid = value.get("pid")
         self._pid = pid if isinstance(pid, int) else self._pid
+        begins = (object_of(value.get("offsets")) or {}).get("pty")
+        self._seen = begins if isinstance(begins, int) else self._seen
 
     async def _until_started(self) -> None:
         item = await self._next()
@@ -54,7 +57,7 @@ class AsyncTerminal(AsyncStream):
 
     @property
     def offset(self) -> int:
-        """So many bytes were delivered: where `pty.connect(id, from_offset=...)` goes on."""
+        """So many bytes of it were delivered, or are gone (`lost`): where `pty.connect(id, from_offset=...)` goes on."""
         return self._seen
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -70,6 +73,9 @@ class AsyncTerminal(AsyncStream):
                 return item.data
             if item.type == "started":
                 self._note(item.value)
+            elif item.type == "gap" and isinstance(item.value.get("bytes"), int):
+                self.lost += item.value["bytes"]
+                self._seen += item.value["bytes"]
 
     async def write(self, data: Union[str, bytes]) -> None:
         """Type something."""
@@ -158,7 +164,9 @@ class AsyncPty:
         else:
             params["fromOffset"] = {"pty": from_offset}
         call = await begin(self._infra, "process.attach", params)
-        return AsyncTerminal(self._infra, self._sandbox, call, True, str(id))
+        terminal = AsyncTerminal(self._infra, self._sandbox, call, True, str(id))
+        terminal._seen = from_offset or 0
+        return terminal
 
     async def kill(self, id: Union[str, int]) -> bool:
         """End a terminal and all that runs on it. False when there is none of that id."""

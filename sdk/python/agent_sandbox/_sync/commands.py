@@ -9,7 +9,7 @@ from typing import Any, Iterator, Callable, Dict, List, Literal, Mapping, Option
 
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
 from .._infra import Infra
-from .._items import Chunk, Event, Json
+from .._items import Chunk, Event, Json, object_of
 from ..errors import CancelledError, ProcessNotFoundError, UsageError
 from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import Stream, Content, begin, unary, upload
@@ -101,6 +101,10 @@ class Command(Stream):
             self._id = str(value["id"])
         pid = value.get("pid")
         self._pid = pid if isinstance(pid, int) else self._pid
+        begins = object_of(value.get("offsets")) or {}
+        for stream in self._offsets:
+            if isinstance(begins.get(stream), int):
+                self._offsets[stream] = begins[stream]
 
     def _until_started(self) -> None:
         while True:

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections import deque
-from typing import Any, Deque, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Deque, Dict, Mapping, Optional, Tuple
 
-from .._io import NotReached
 from .._io import blocking_io as io
-from .._io.blocking_io import Link
 from .._items import Chunk, End, Event, Item, Json, object_of
 from .._ops import OPS
 from .._wire import (
@@ -20,16 +17,13 @@ from .._wire import (
     PING,
     PONG,
     TEXT,
-    AnswerReader,
     EventReader,
     FrameReader,
     Head,
     chunk,
     frame,
-    is_proof,
     item_of,
     json_object,
-    nonce_request,
     protocol_error,
     query,
     request_head,
@@ -37,170 +31,44 @@ from .._wire import (
     websocket_accept,
     websocket_key,
 )
-from ..errors import BackendError, NetworkError, error_from_object
+from ..errors import NetworkError, TimeoutError, error_from_object
+from .exchange import Exchange, Pool, Return, raise_failure
 from .transport import Call, finish
 
-IDLE_MOST = 16  # connections that wait for another request
-TEXT_MAX = 64 * 1024 * 1024  # of an answer that is one object
-PROOF_S = 10.0  # seconds
 FRAME = 256 * 1024  # bytes in a frame
 
 
-class Pool:
-    """Connections to one engine that wait for another request. A new one is proved before it hears the token: another may have
-    taken the port when the engine ended."""
+class StreamReturn(Return):
+    """Back to a stream of events by the id of the last one."""
 
-    def __init__(self, port: int, token: str) -> None:
-        self.port = port
-        self._token = token
-        self._idle: List[Link] = []
+    def __init__(self, engine: Engine, where: str, headers: Mapping[str, str], deadline: Optional[float]) -> None:
+        super().__init__()
+        self._engine = engine
+        self._where = where
+        self._headers = dict(headers)
+        self._deadline = deadline
 
-    def take(self, deadline: Optional[float]) -> Link:
-        if self._idle:
-            io.settle()
-        while self._idle:
-            try:
-                link = self._idle.pop()
-            except IndexError:
-                break
-            if link.is_quiet():
-                link.deadline = deadline
-                return link
-            link.close()
-        link = io.connect(self.port, deadline)
-        try:
-            self._prove(link)
-        except BaseException:
-            link.close()
-            raise
-        return link
+    def reached(self, place: Optional[str]) -> None:
+        """An event with this id was delivered."""
+        if place is not None:
+            self._headers["Last-Event-ID"] = place
+            self.went_on()
 
-    def _prove(self, link: Link) -> None:
-        nonce = secrets.token_urlsafe(24)
-        answer = AnswerReader()
-        deadline, soon = link.deadline, io.now() + PROOF_S
-        link.deadline = soon if deadline is None else min(deadline, soon)
-        try:
-            link.send(nonce_request(self.port, nonce))
-            while not answer.complete:
-                data = link.receive()
-                if not data:
-                    raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
-                answer.feed(data)
-                if answer.read_head() is not None:
-                    answer.body()
-        except NetworkError as error:
-            raise NotReached(error.message) from None
-        head = answer.head
-        if head is None or not is_proof(head, self._token, self.port, nonce) or not answer.reusable:
-            raise NotReached(f"who listens on 127.0.0.1:{self.port} does not prove that it is the engine")
-        link.deadline = deadline
-
-    def give(self, link: Link) -> None:
-        link.deadline = None
-        if len(self._idle) < IDLE_MOST:
-            self._idle.append(link)
-        else:
-            link.close()
-
-    def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
-
-
-class Exchange:
-    """A request and its answer."""
-
-    def __init__(self, pool: Pool, link: Link) -> None:
-        self._pool = pool
-        self._link: Optional[Link] = link
-        self._answer = AnswerReader()
-
-    @property
-    def link(self) -> Link:
-        if self._link is None:
-            raise NetworkError("the connection was closed")
-        return self._link
-
-    def send(self, data: bytes) -> None:
-        self.link.send(data)
-
-    def head(self) -> Head:
-        while True:
-            head = self._answer.read_head()
-            if head is not None:
-                return head
-            self._more()
-
-    def _more(self) -> None:
-        data = self.link.receive()
-        if data:
-            self._answer.feed(data)
-            return
-        self._answer.end()
-        if not self._answer.complete:
-            raise NetworkError("the engine closed the connection in the middle of an answer")
-
-    def piece(self) -> bytes:
-        """The next bytes of the body; `b""` at its end."""
-        while True:
-            data = self._answer.body()
-            if data:
-                return data
-            if self._answer.complete:
-                self.finish()
-                return b""
-            self._more()
-
-    def text(self) -> bytes:
-        """The whole body."""
-        parts: List[bytes] = []
-        size = 0
-        while True:
-            data = self.piece()
-            if not data:
-                return b"".join(parts)
-            parts.append(data)
-            size += len(data)
-            if size > TEXT_MAX:
-                raise protocol_error("it is too long")
-
-    def rest(self) -> bytes:
-        return self._answer.take_rest()
-
-    def finish(self) -> None:
-        """The answer was read: the connection goes back, if it can."""
-        link, self._link = self._link, None
-        if link is None:
-            return
-        if self._answer.reusable:
-            self._pool.give(link)
-        else:
-            link.close()
-
-    def close(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
-
-
-def raise_failure(exchange: Exchange, head: Head) -> None:
-    """Raise what an answer of 400 and more tells."""
-    if head.status < 400:
-        return
-    error = object_of(json_object(exchange.text()).get("error"))
-    if error is None:
-        raise BackendError(f"the engine answered with status {head.status}", code="E6003")
-    raise error_from_object(error)
+    def reopen(self) -> Exchange:
+        return self._engine.follow(self._where, self._headers, self._deadline)
 
 
 class EngineCall(Call):
-    """A call whose answer is one object, a stream of events, or the bytes of a file."""
+    """A call whose answer is one object, a stream of events, or the bytes of a file. `way`: back to it when its connection breaks."""
 
-    def __init__(self, method: str, exchange: Exchange, has_input: bool) -> None:
+    def __init__(
+        self, method: str, exchange: Exchange, has_input: bool, way: Optional[StreamReturn] = None
+    ) -> None:
         self._method = method
         self._exchange = exchange
         self._has_input = has_input
+        self._way = way
+        self._was_started = False
         self._head: Optional[Head] = None
         self._events: Optional[EventReader] = None
         self._items: Deque[Item] = deque()
@@ -237,27 +105,58 @@ class EngineCall(Call):
             self._exchange.finish()
         return item
 
+    def _begin(self) -> None:
+        """Take the head of the answer."""
+        while self._head is None:
+            try:
+                self._head = self._exchange.head()
+            except NetworkError as broken:
+                self._come_back(broken)
+        raise_failure(self._exchange, self._head)
+        if self._head.headers.get("content-type", "").startswith("text/event-stream"):
+            self._events = EventReader()
+
+    def _come_back(self, broken: NetworkError) -> None:
+        if self._way is None or self._done:
+            raise broken
+        self._exchange.close()
+        exchange = self._way.come_back(broken)
+        self._exchange, self._head, self._events = exchange, None, None
+        if self._done:  # it was closed meanwhile
+            exchange.close()
+            raise broken
+
     def _next(self) -> Item:
         if self._head is None:
-            self._head = self._exchange.head()
-            raise_failure(self._exchange, self._head)
-            if self._head.headers.get("content-type", "").startswith("text/event-stream"):
-                self._events = EventReader()
+            self._begin()
         if self._events is not None:
-            return self._next_event(self._events)
+            return self._next_event()
         if OPS[self._method].style == "BODY_OUT":
             data = self._exchange.piece()
             self._size += len(data)
             return Chunk("body", data) if data else End({"size": self._size})
         return End(json_object(self._exchange.text()))
 
-    def _next_event(self, events: EventReader) -> Item:
-        while not self._items:
+    def _more_events(self) -> None:
+        try:
             data = self._exchange.piece()
             if not data:
                 raise NetworkError("the engine ended a stream without its end")
-            for kind, value in events.feed(data):
-                self._add(kind, value)
+        except NetworkError as broken:
+            self._come_back(broken)
+            self._begin()
+            return
+        events = self._events
+        if events is None:
+            raise protocol_error("it is no stream of events any more")
+        for kind, value in events.feed(data):
+            self._add(kind, value)
+            if self._way is not None and kind != "started":
+                self._way.reached(events.last_id)
+
+    def _next_event(self) -> Item:
+        while not self._items:
+            self._more_events()
         item = self._items.popleft()
         if isinstance(item, Event) and item.type == "error" and isinstance(item.value.get("error"), dict):
             raise error_from_object(item.value["error"])
@@ -265,6 +164,10 @@ class EngineCall(Call):
 
     def _add(self, kind: str, value: Json) -> None:
         """Queue an event; the last one is the end, too."""
+        if kind == "started":
+            if self._was_started:  # of a connection that came back
+                return
+            self._was_started = True
         if kind == "end":
             value.pop("type", None)
             if self._method == "code.run":
@@ -297,6 +200,7 @@ class SocketCall(Call):
         self._failure: Optional[Json] = None
         self._done = False
         self._rest = True
+        self._was_started = False
         self.known = known  # sandbox, and what the started event told
 
     def write(self, data: bytes) -> None:
@@ -329,20 +233,10 @@ class SocketCall(Call):
     def _next(self) -> Item:
         while True:
             while not self._items:
-                data = self._exchange.rest() if self._rest else b""
-                self._rest = False
-                data = data or self._exchange.link.receive()
-                if not data:
-                    raise NetworkError("the engine closed the connection without an end")
-                for kind, payload in self._frames.feed(data):
-                    if kind == PING:
-                        self._exchange.send(frame(PONG, payload))
-                    elif kind == BINARY:
-                        self._items.append(("chunk", payload))
-                    elif kind == TEXT:
-                        self._items.append(("text", json_object(payload)))
-                    elif kind == CLOSE:
-                        self._items.append(("close", int.from_bytes(payload[:2], "big")))
+                try:
+                    self._more()
+                except NetworkError as broken:
+                    self._come_back(broken)
             what, value = self._items.popleft()
             if what == "chunk":
                 return Chunk("body" if self._method == "sandbox.tunnel" else "pty", value)
@@ -351,6 +245,42 @@ class SocketCall(Call):
             item = self._text(value)
             if item is not None:
                 return item
+
+    def _more(self) -> None:
+        data = self._exchange.rest() if self._rest else b""
+        self._rest = False
+        data = data or self._exchange.link.receive()
+        if not data:
+            raise NetworkError("the engine closed the connection without an end")
+        for kind, payload in self._frames.feed(data):
+            if kind == PING:
+                self._exchange.send(frame(PONG, payload))
+            elif kind == BINARY:
+                self._items.append(("chunk", payload))
+                self._delivered(len(payload))
+            elif kind == TEXT:
+                told = json_object(payload)
+                self._items.append(("text", told))
+                self._delivered(int((object_of(told.get("gap")) or {}).get("bytes", 0)))
+            elif kind == CLOSE:
+                self._items.append(("close", int.from_bytes(payload[:2], "big")))
+
+    def _delivered(self, size: int) -> None:
+        """So many bytes were taken from the connection, or are told to be lost."""
+
+    def _reopen(self, broken: NetworkError) -> Exchange:
+        """Another connection that goes on where this one broke; raises when there is no way back."""
+        raise broken
+
+    def _come_back(self, broken: NetworkError) -> None:
+        if self._done:
+            raise broken
+        self._exchange.close()
+        exchange = self._reopen(broken)
+        self._exchange, self._frames, self._rest = exchange, FrameReader(), True
+        if self._done:  # it was closed meanwhile
+            exchange.close()
+            raise broken
 
     def _closed(self, code: int) -> Item:
         try:
@@ -369,6 +299,9 @@ class SocketCall(Call):
                 self._failure = told
                 return None
             if kind == "started":
+                if self._was_started:  # of a connection that came back
+                    return None
+                self._was_started = True
                 self.known.update(told)
             if kind == "exit":
                 self._outcome = told
@@ -455,11 +388,37 @@ class Engine:
             where += query(left)
         # the engine keeps the deadline; a little later so do we
         exchange = self.request(row.http, where, headers, body, deadline + 5 if deadline else None)
-        return EngineCall(method, exchange, has_input)
+        way = StreamReturn(self, where, headers, deadline) if method == "process.attach" else None
+        return EngineCall(method, exchange, has_input, way)
+
+    def follow(self, where: str, headers: Mapping[str, str], deadline: Optional[float]) -> Exchange:
+        """Ask once more for a stream, within what is left of its time."""
+        again = dict(headers)
+        if deadline is not None:
+            left = deadline - io.now()
+            if left <= 0:
+                raise TimeoutError("the time limit of the call passed")
+            again["X-Abx-Timeout-Ms"] = str(max(1, round(left * 1000)))
+        return self.request("GET", where, again, b"", deadline + 5 if deadline else None)
 
     # --- WebSockets
 
     def _socket(self, method: str, params: Mapping[str, Any], deadline: Optional[float]) -> Call:
+        exchange, known = self.open_socket(method, params, deadline)
+        if method == "sandbox.tunnel":
+            return SocketCall(method, exchange, known)
+        seen: Optional[int] = 0 if params.get("onDisconnect") == "detach" else None
+        if method == "process.attach":
+            seen = params.get("fromOffset", {}).get("pty")
+        lives_on = method == "process.attach" or seen is not None
+        call = _Terminal(self, method, exchange, known, lives_on, seen)
+        self.opened(call)
+        return call
+
+    def open_socket(
+        self, method: str, params: Mapping[str, Any], deadline: Optional[float]
+    ) -> Tuple[Exchange, Json]:
+        """A WebSocket that stands, and what is known of its terminal."""
         left = dict(params)
         known: Json = {"sandboxId": params["sandboxId"]}
         if method == "process.attach":
@@ -486,12 +445,7 @@ class Engine:
             exchange.close()
             raise
         exchange.link.deadline = None
-        call = SocketCall(method, exchange, known)
-        if method != "sandbox.tunnel":
-            call = _Terminal(self, method, exchange, known)
-            if "id" in known:
-                self._terminals[str(known["sandboxId"]), str(known["id"])] = call
-        return call
+        return exchange, known
 
     def opened(self, call: SocketCall) -> None:
         if "id" in call.known:
@@ -522,18 +476,67 @@ class Engine:
         self.pool.close()
 
 
-class _Terminal(SocketCall):
-    """A terminal, which its engine knows while it is open."""
+class TerminalReturn(Return):
+    """Back to a terminal by the number of bytes that it has shown."""
 
-    def __init__(self, engine: Engine, method: str, exchange: Exchange, known: Json) -> None:
+    def __init__(self, engine: Engine, known: Json) -> None:
+        super().__init__()
+        self._engine = engine
+        self._known = known
+        self.seen = 0
+
+    def reopen(self) -> Exchange:
+        attach = {
+            "sandboxId": self._known["sandboxId"],
+            "processId": self._known["id"],
+            "fromOffset": {"pty": self.seen},
+        }
+        return (self._engine.open_socket("process.attach", attach, None))[0]
+
+
+class _Terminal(SocketCall):
+    """A terminal, which its engine knows while it is open. `lives_on`: without this connection, too; `seen`: bytes of it that were
+    delivered when this began, if that is known."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        method: str,
+        exchange: Exchange,
+        known: Json,
+        lives_on: bool,
+        seen: Optional[int],
+    ) -> None:
         super().__init__(method, exchange, known)
         self._engine = engine
+        self._lives_on = lives_on
+        self._place_known = seen is not None
+        self._way = TerminalReturn(engine, known)
+        self._way.seen = seen or 0
 
     def next(self) -> Item:
         item = super().next()
         if isinstance(item, Event) and item.type == "started":
             self._engine.opened(self)
         return item
+
+    def _text(self, value: Json) -> Optional[Item]:
+        item = super()._text(value)
+        if isinstance(item, Event) and item.type == "started" and not self._place_known:
+            begins = (object_of(item.value.get("offsets")) or {}).get("pty")
+            if isinstance(begins, int):
+                self._way.seen += begins  # chunks may have been queued behind it
+                self._place_known = True
+        return item
+
+    def _delivered(self, size: int) -> None:
+        self._way.seen += size
+        self._way.went_on()
+
+    def _reopen(self, broken: NetworkError) -> Exchange:
+        if not (self._lives_on and self._place_known and "id" in self.known):
+            raise broken
+        return self._way.come_back(broken)
 
     def close(self) -> None:
         super().close()

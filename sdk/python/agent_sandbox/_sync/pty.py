@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Iterator, Callable, Dict, Mapping, Optional, TypeVar, Union
 
 from .._infra import Infra
-from .._items import Chunk, Event, Json
+from .._items import Chunk, Event, Json, object_of
 from ..errors import CancelledError, ProcessNotFoundError
 from ..types import PtyResult
 from .commands import Cmd, process_params, tell
@@ -29,12 +29,15 @@ class Terminal(Stream):
         self._id = id
         self._pid: Optional[int] = None
         self._seen = 0
+        self.lost = 0
 
     def _note(self, value: Json) -> None:
         if value.get("id") is not None:
             self._id = str(value["id"])
         pid = value.get("pid")
         self._pid = pid if isinstance(pid, int) else self._pid
+        begins = (object_of(value.get("offsets")) or {}).get("pty")
+        self._seen = begins if isinstance(begins, int) else self._seen
 
     def _until_started(self) -> None:
         item = self._next()
@@ -55,7 +58,7 @@ class Terminal(Stream):
 
     @property
     def offset(self) -> int:
-        """So many bytes were delivered: where `pty.connect(id, from_offset=...)` goes on."""
+        """So many bytes of it were delivered, or are gone (`lost`): where `pty.connect(id, from_offset=...)` goes on."""
         return self._seen
 
     def __iter__(self) -> Iterator[bytes]:
@@ -71,6 +74,9 @@ class Terminal(Stream):
                 return item.data
             if item.type == "started":
                 self._note(item.value)
+            elif item.type == "gap" and isinstance(item.value.get("bytes"), int):
+                self.lost += item.value["bytes"]
+                self._seen += item.value["bytes"]
 
     def write(self, data: Union[str, bytes]) -> None:
         """Type something."""
@@ -159,7 +165,9 @@ class Pty:
         else:
             params["fromOffset"] = {"pty": from_offset}
         call = begin(self._infra, "process.attach", params)
-        return Terminal(self._infra, self._sandbox, call, True, str(id))
+        terminal = Terminal(self._infra, self._sandbox, call, True, str(id))
+        terminal._seen = from_offset or 0
+        return terminal
 
     def kill(self, id: Union[str, int]) -> bool:
         """End a terminal and all that runs on it. False when there is none of that id."""

@@ -16,7 +16,8 @@ from .._io import blocking_io
 from .._items import object_of
 from ..types import objects
 from .._library import abx_command
-from .._sync.engine import Engine, Pool
+from .._sync.engine import Engine
+from .._sync.exchange import Pool
 from .._wire import PROTOCOL
 from ..errors import ProviderProtocolError, SandboxError, ServerNotRunningError
 

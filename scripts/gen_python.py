@@ -4,9 +4,11 @@
     agent_sandbox/errors.py      exceptions, from src/base/errors.def
     agent_sandbox/_ops.py        operations, from src/ops/ops.def and features.def
     agent_sandbox/_sync/*.py     the blocking face, from agent_sandbox/_async/*.py
+    docs/reach.md                what calls each operation, from both; an operation that no method reaches is an error
 
 Run it after a change of any of these; tests/checks/python.py compares. Usage: scripts/gen_python.py"""
 
+import ast
 import re
 
 import tables
@@ -220,13 +222,62 @@ def once_each(line):
     return f"{head} import {', '.join(dict.fromkeys(names.split(', ')))}"
 
 
+# --- what reaches an operation --------------------------------------------------------------------------------
+
+PLACES = {"Commands": "sandbox.commands", "Files": "sandbox.files", "Pty": "sandbox.pty", "Code": "sandbox.code",
+          "Sandbox": "sandbox", "Command": "command", "Terminal": "terminal", "Templates": "Templates(…)", "Upkeep": "Upkeep(…)"}
+REACH_HEAD = """# How each operation is called
+
+Made from the table of operations and from the Python SDK by scripts/gen_python.py. With asyncio the methods are the same, awaited. Of the engine it is the
+route ([engine-api.md](engine-api.md)); what has none is carried by the WebSocket
+of a terminal, or is upkeep of this machine. In C every operation is
+`abx_call_start` or `abx_provider_call` with its name, as the constant here.
+
+| operation | command line | Python | C | engine |
+|---|---|---|---|---|
+"""
+
+
+def methods(t):
+    """Operation → names of the public methods that begin it."""
+    known, found = {op.method for op in t.ops}, {op.method: [] for op in t.ops}
+    for path in sorted((PACKAGE / "_async").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            place = PLACES.get(node.name.replace("Async", "")) if isinstance(node, ast.ClassDef) else None
+            for function in node.body if place else ():
+                if not isinstance(function, ast.AsyncFunctionDef) or function.name.startswith("_"):
+                    continue
+                made = any(getattr(d, "id", "") == "classmethod" for d in function.decorator_list)
+                name = f"{'Sandbox' if made else place}.{function.name}"
+                for inner in ast.walk(function):
+                    value = getattr(inner, "value", None)
+                    if isinstance(inner, ast.Constant) and value in known and name not in found[value]:
+                        found[value].append(name)
+    return found
+
+
+def reach(t):
+    found = methods(t)
+    lacking = [method for method, names in found.items() if not names]
+    if lacking:
+        raise SystemExit(f"no method of the Python SDK reaches {', '.join(lacking)}")
+    rows = []
+    for op in t.ops:
+        verbs = ", ".join(f"`{verb}`" for verb in op.cli.split())
+        python = ", ".join(f"`{name}`" for name in found[op.method])
+        route = f"`{op.http} {op.route}`" if op.route else ""
+        rows.append(f"| `{op.method}` | {verbs} | {python} | `ABX_METHOD_{op.id}` | {route} |\n")
+    return REACH_HEAD + "".join(rows)
+
+
 def files():
     """Path below the root → text."""
     t = tables.load()
     made = {"errors.py": errors(t), "_ops.py": ops(t)}
     for path in sorted((PACKAGE / "_async").glob("*.py")):
         made[f"_sync/{path.name}"] = sync_of(path.name, path.read_text(encoding="utf-8"))
-    return {str((PACKAGE / name).relative_to(tables.ROOT)): text for name, text in made.items()}
+    below = {str((PACKAGE / name).relative_to(tables.ROOT)): text for name, text in made.items()}
+    return {**below, "docs/reach.md": reach(t)}
 
 
 def stale():

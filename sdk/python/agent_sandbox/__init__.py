@@ -22,6 +22,7 @@ from ._sync.ports import Tunnel
 from ._sync.pty import Pty, Terminal
 from ._sync.sandbox import Sandbox
 from ._sync.templates import Templates
+from ._sync.upkeep import Upkeep
 from .errors import (
     BackendError,
     CancelledError,
@@ -54,7 +55,7 @@ from .errors import (
     TimeoutError as TimeoutError,
     UsageError,
 )
-from .providers import Provider, register_provider, unregister_provider
+from .providers import Provider, Providers, register_provider, unregister_provider
 from .types import (
     Change,
     CodeContext,
@@ -64,6 +65,8 @@ from .types import (
     CommandResult,
     Execution,
     FileInfo,
+    Layer,
+    Leftover,
     LogEntry,
     Metrics,
     Output,
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
     from ._async.pty import AsyncPty, AsyncTerminal
     from ._async.sandbox import AsyncSandbox
     from ._async.templates import AsyncTemplates
+    from ._async.upkeep import AsyncUpkeep
 
 __version__ = "0.1.0"
 
@@ -99,6 +103,7 @@ _LATER = {
     "AsyncTemplates": "templates",
     "AsyncTerminal": "pty",
     "AsyncTunnel": "ports",
+    "AsyncUpkeep": "upkeep",
     "AsyncWatch": "files",
 }
 
@@ -129,6 +134,7 @@ __all__ = [
     "AsyncTemplates",
     "AsyncTerminal",
     "AsyncTunnel",
+    "AsyncUpkeep",
     "AsyncWatch",
     "BackendError",
     "CancelledError",
@@ -156,6 +162,8 @@ __all__ = [
     "InternalError",
     "InvalidAPIKeyError",
     "IsolationError",
+    "Layer",
+    "Leftover",
     "LogEntry",
     "Metrics",
     "NetworkError",
@@ -175,6 +183,7 @@ __all__ = [
     "ProviderKindError",
     "ProviderNotFoundError",
     "ProviderProtocolError",
+    "Providers",
     "Pty",
     "PtyResult",
     "QuotaError",
@@ -190,6 +199,7 @@ __all__ = [
     "Templates",
     "Terminal",
     "Tunnel",
+    "Upkeep",
     "UsageError",
     "Watch",
     "Written",

@@ -200,6 +200,17 @@ def resolved_connection(connection: Connection) -> Dict[str, Any]:
         provider.close()
 
 
+def ask_context(context: Context, function: str, *arguments: Any) -> Dict[str, Any]:
+    """A function of the library on a context that answers with an object, or with 0. Texts are arguments as they are."""
+    error = ctypes.c_void_p()
+    given = [os.fsencode(one) if isinstance(one, str) else one for one in arguments]
+    answer = getattr(context.lib, function)(context.pointer, *given, ctypes.byref(error))
+    if error.value or (answer is not None and answer < 0):
+        raise take_error(error)
+    value: Dict[str, Any] = json.loads(take_text(answer)) if answer else {}
+    return value
+
+
 def find_sandbox(word: str, connection: Connection) -> Dict[str, Any]:
     """Whose a sandbox is: `{"id", "provider", "profile"}`, of its id, its name or the beginning of its id, as `abx` finds it.
 

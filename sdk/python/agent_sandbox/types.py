@@ -272,6 +272,37 @@ class TemplateInfo:
 
 
 @dataclass(frozen=True)
+class Leftover:
+    """Something that nobody owned any more: its id, and what it was."""
+
+    id: str
+    what: str
+
+    @classmethod
+    def from_object(cls, value: Json) -> Leftover:
+        return cls(id=str(value.get("id", "")), what=str(value.get("what", "")))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Something that a backend needs: whether it is there; `fix` is what to do about it when it is not."""
+
+    name: str
+    ok: bool
+    detail: Optional[str]
+    fix: Optional[str]
+
+    @classmethod
+    def from_object(cls, value: Json) -> Layer:
+        return cls(
+            name=str(value.get("name", "")),
+            ok=value.get("ok") is True,
+            detail=_text(value.get("detail")),
+            fix=_text(value.get("fix")),
+        )
+
+
+@dataclass(frozen=True)
 class PortInfo:
     """A TCP port on which somebody in a sandbox listens."""
 

@@ -116,6 +116,8 @@ def binaries():
 
 def platform_tag(files):
     versions = {(int(a), int(b)) for data in files.values() for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", data)}
+    if any(b"GLIBC_ABI_DT_RELR" in data for data in files.values()):
+        versions.add((2, 36))  # the first that reads relocations of this kind
     major, minor = max(versions)
     return f"manylinux_{major}_{minor}_{platform.machine()}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .manage import Providers
 from .provider import BuiltinProvider, ExecProvider, Provider, RestProvider
 from .registry import get_provider, load_installed, register_provider, unregister_provider
 
@@ -9,6 +10,7 @@ __all__ = [
     "BuiltinProvider",
     "ExecProvider",
     "Provider",
+    "Providers",
     "RestProvider",
     "get_provider",
     "load_installed",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 from .._connection import Connection
 from .._infra import Infra
 from .._io import NotReached
+from .._native import NativeInfra
 from ..errors import UsageError
 from .engine_client import EngineClient, FoundEngine, engine_connection
 from .provider import Provider
@@ -33,6 +34,11 @@ class EngineProvider(Provider):
         return EngineInfra(self.connection)
 
 
+def is_of_the_machine(method: str) -> bool:
+    """Is that upkeep of this machine, which the engine leaves to whoever sits at it?"""
+    return method.startswith("provider.")
+
+
 class EngineInfra(Infra):
     """A provider in the engine."""
 
@@ -45,6 +51,7 @@ class EngineInfra(Infra):
         self._pid = self._client.pid
         self._lock = threading.Lock()
         self._features: Optional[Dict[str, str]] = None
+        self._here = NativeInfra(connection)  # nothing is opened before it is asked
 
     def mark(self, sandbox: str) -> str:
         """The URL that a sandbox of it is known by."""
@@ -67,6 +74,8 @@ class EngineInfra(Infra):
         self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
     ) -> Call:
         self._check_process()
+        if is_of_the_machine(method):
+            return self._here.start(method, params, has_input=has_input, timeout=timeout)
         found = self._client.find()
         try:
             return self._engine(found).start(method, params, timeout)
@@ -89,6 +98,8 @@ class EngineInfra(Infra):
         self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
     ) -> AsyncCall:
         self._check_process()
+        if is_of_the_machine(method):
+            return await self._here.astart(method, params, has_input=has_input, timeout=timeout)
         found = await self._afind()
         try:
             return await self._aengine(found).start(method, params, timeout)
@@ -120,6 +131,7 @@ class EngineInfra(Infra):
         return engine
 
     def close(self) -> None:
+        self._here.close()
         if self._blocking is not None and self._pid == self._client.pid:
             self._blocking.close()
             self._blocking = None

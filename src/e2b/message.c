@@ -43,9 +43,26 @@ int abx_e2b_encode(abx_e2b_msg msg, abx_e2b_codec codec, yyjson_val *tree, abx_b
     return 0;
 }
 
+/* Bytes of all texts below v. */
+static size_t text_bytes(yyjson_mut_val *v)
+{
+    size_t n = yyjson_mut_is_str(v) ? yyjson_mut_get_len(v) : 0;
+    yyjson_mut_arr_iter items = yyjson_mut_arr_iter_with(v);
+    for (yyjson_mut_val *item; (item = yyjson_mut_arr_iter_next(&items));)
+        n += text_bytes(item);
+    yyjson_mut_obj_iter members = yyjson_mut_obj_iter_with(v);
+    for (yyjson_mut_val *key; (key = yyjson_mut_obj_iter_next(&members));)
+        n += text_bytes(yyjson_mut_obj_iter_get_val(key));
+    return n;
+}
+
 int abx_e2b_encode_mut(abx_e2b_msg msg, abx_e2b_codec codec, yyjson_mut_val *tree, abx_buf *out,
                        abx_error **err)
 {
+    /* What cannot fit is not copied first; bytes are base64 here, four for three. */
+    if (text_bytes(tree) / 4 > out->max / 3)
+        return abx_fail(err, ABX_ERR_TOO_LARGE, "'%s' is larger than %zu bytes",
+                        abx__e2b_msg_name(msg), out->max);
     ABX_AUTO_JSON copy = yyjson_mut_val_imut_copy(tree, NULL);
     if (!copy)
         return abx_fail(err, ABX_ERR_INTERNAL, "'%s' is no tree", abx__e2b_msg_name(msg));

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define FILE_MAX ((size_t)64 * 1024)
 
@@ -88,6 +89,18 @@ void abx_serving_end(abx_serving *s)
     free(s);
 }
 
+/* A text of the file may be shown to somebody: it is one plain line. */
+static bool is_plain(yyjson_val *root)
+{
+    yyjson_obj_iter members = yyjson_obj_iter_with(root);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&members));) {
+        const char *text = yyjson_get_str(yyjson_obj_iter_get_val(key));
+        if (abx_has_control(yyjson_get_str(key)) || (text && abx_has_control(text)))
+            return false;
+    }
+    return !abx_json_has_nul(root);
+}
+
 /* The file of the living server; NULL without an error while it is not there or is that of an older one. */
 static int read_info(const char *path, pid_t pid, yyjson_doc **info, abx_error **err)
 {
@@ -109,8 +122,11 @@ static int read_info(const char *path, pid_t pid, yyjson_doc **info, abx_error *
         return -1;
     int64_t writer = abx_json_int(yyjson_doc_get_root(doc), "pid", 0);
     int64_t port = abx_json_int(yyjson_doc_get_root(doc), "port", 0);
-    if (writer <= 0 || port <= 0 || port > 65535) {
-        abx_fail(err, ABX_ERR_HOME, "'%s' does not tell where the server is", path);
+    bool broken = !is_plain(yyjson_doc_get_root(doc));
+    if (broken || writer <= 0 || port <= 0 || port > 65535) {
+        abx_fail(err, ABX_ERR_HOME, "'%s' %s", path,
+                 broken ? "is broken: it holds control characters"
+                        : "does not tell where the server is");
         return abx_hint(err, "stop the server and start it again: the file is written anew");
     }
     if (writer == pid)

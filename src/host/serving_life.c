@@ -9,6 +9,7 @@
 
 #define LOOK_MS  250 /* between two looks whether it is idle, or drained */
 #define DRAIN_MS 5000
+#define LAST_MS  1000 /* for the last words to arrive */
 
 struct abx_serving_life {
     const abx_serving_hooks *hooks;
@@ -20,7 +21,7 @@ struct abx_serving_life {
     uint64_t drain_ms; /* monotonic: when draining ends; 0: not draining */
     abx_give_back memory;
     uv_timer_t timer;
-    bool timer_open, told, is_closing;
+    bool timer_open, told, is_closing, said;
     void (*on_end)(void *data);
     void *data;
     int closing; /* parts that are still open */
@@ -76,8 +77,13 @@ static void on_look(uv_timer_t *timer)
     bool busy = life->hooks->busy(life->door);
     life->hooks->tick(life->door, now);
     if (life->drain_ms > 0) {
-        if (!busy || now >= life->drain_ms)
+        if (busy && now >= life->drain_ms && !life->said && life->hooks->last_words) {
+            life->said = true;
+            life->drain_ms = now + LAST_MS;
+            life->hooks->last_words(life->door);
+        } else if (!busy || now >= life->drain_ms) {
             tell_end(life);
+        }
         return;
     }
     if (busy)

@@ -11,6 +11,9 @@ typedef struct abx_serving_life abx_serving_life;
 typedef struct abx_serving_hooks {
     bool (*busy)(void *door); /* requests or streams live: it is not idle, and has not drained */
     void (*tick)(void *door, uint64_t now_ms); /* at each look, some times a second */
+    /* It has drained as long as it may, and something is still busy: tell those whose connections are cut off soon. NULL
+     * allowed. */
+    void (*last_words)(void *door);
     /* While it closes, each time that a part has gone: true if nothing is left of the door's own. May begin to close the next
      * part; then false, and the door is not touched any more, since it may have gone meanwhile. */
     bool (*gone)(void *door);

@@ -299,6 +299,11 @@ void abx_exchange_resume(abx_exchange *x)
     abx__conn_pend(x->conn);
 }
 
+void abx_exchange_last(abx_exchange *x)
+{
+    x->conn->keep = false;
+}
+
 void abx_exchange_limit_body(abx_exchange *x, uint64_t max_bytes)
 {
     x->body_max = max_bytes;
@@ -314,6 +319,11 @@ void abx_exchange_collect(abx_exchange *x, size_t max_bytes,
     abx_buf_init(&x->collected, max_bytes);
     if (x->body_done)
         abx__conn_pend(x->conn);
+}
+
+void abx_exchange_drop_body(abx_exchange *x)
+{
+    abx_buf_clear(&x->collected);
 }
 
 void abx__exchange_body(abx_exchange *x, const uint8_t *bytes, size_t n)

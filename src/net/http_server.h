@@ -123,10 +123,13 @@ void abx_exchange_resume(abx_exchange *x);
  * UINT64_MAX: no limit. */
 void abx_exchange_limit_body(abx_exchange *x, uint64_t max_bytes);
 /* Collect the whole body (at most max_bytes, else 413 is answered and cb never runs), then cb once. Instead
- * of on_body. bytes is 0-terminated and valid during cb. */
+ * of on_body. bytes is 0-terminated and valid during cb; abx_exchange_drop_body frees it
+ * before the exchange ends, which may be much later. */
 void abx_exchange_collect(abx_exchange *x, size_t max_bytes,
                           void (*cb)(abx_exchange *x, const uint8_t *bytes, size_t n, void *data),
                           void *data);
+
+void abx_exchange_drop_body(abx_exchange *x);
 
 /* --- the answer --------------------------------------------------------------------------------- */
 /* Status line and headers ("Name: value" each, copied). length >= 0: that many bytes follow; -1: chunked
@@ -144,6 +147,8 @@ void abx_exchange_reply(abx_exchange *x, int status, const char *type, const voi
 /* The same with more headers. */
 void abx_exchange_reply_with(abx_exchange *x, int status, const char *const *headers, size_t count,
                              const void *body, size_t n);
+/* Before the answer: no further request on this connection, which ends behind it also if the body has not come yet. */
+void abx_exchange_last(abx_exchange *x);
 /* Break the connection in the middle (reset). */
 void abx_exchange_abort(abx_exchange *x);
 

@@ -182,7 +182,7 @@ static int check_values(const abx_op_row *row, yyjson_val *params, abx_error **e
     return 0;
 }
 
-int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err)
+static int check_params(const abx_op_row *row, yyjson_val *params, abx_error **err)
 {
     if (!yyjson_is_obj(params))
         return abx_fail(err, ABX_ERR_USAGE, "the parameters of %s must be an object", row->method);
@@ -204,6 +204,20 @@ int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **e
     if (check_cmd(row, params, err) < 0 || check_values(row, params, err) < 0)
         return -1;
     return check_paths(row, params, err);
+}
+
+/* The hint is true whichever door the caller came in by: each has its own names for an operation, and the page has them all. */
+int abx_op_check_params(const abx_op_row *row, yyjson_val *params, abx_error **err)
+{
+    abx_error *why = NULL;
+    if (check_params(row, params, &why) == 0)
+        return 0;
+    if (!why->hint && row->route[0])
+        (void)abx_hint(&why, "docs/operations.md lists the parameters of %s, %s %s", row->method,
+                       row->http, row->route);
+    else if (!why->hint)
+        (void)abx_hint(&why, "docs/operations.md lists the parameters of %s", row->method);
+    return abx_error_take(err, why);
 }
 
 int abx_op_check_results(const abx_op_row *row, yyjson_val *result, bool whole, abx_error **err)

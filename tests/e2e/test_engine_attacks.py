@@ -186,6 +186,65 @@ def test_json_bombs_and_broken_text_are_refused(engine):
     assert engine("GET", "/v1/sandboxes", connection=many).status in (400, 422)
 
 
+# --- bodies, all connections together ---------------------------------------------------------------------------------
+
+def begin_body(engine, length, sent=b"", path="/v1/sandboxes"):
+    """A connection on which a body of this length (None: chunked) has begun."""
+    head = "".join(f"{k}: {v}\r\n" for k, v in engine.headers().items())
+    how = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    s = socket.create_connection(("127.0.0.1", engine.port), timeout=60)
+    s.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{head}{how}\r\n\r\n".encode() + sent)
+    return s
+
+
+def answered(s):
+    answer = http.client.HTTPResponse(s)
+    answer.begin()
+    return answer.status, json.loads(answer.read()), answer.headers["Connection"]
+
+
+def test_bodies_on_their_way_have_a_bound_together(engine):
+    nobody = "/v1/sandboxes/" + "a" * 20 + "/timeout"
+    small, rest = b'{"timeoutMs":1}', b" " * ((32 << 20) - 15)
+    half = [begin_body(engine, 32 << 20, b"{", nobody) for _ in range(3)] + [begin_body(engine, None, b"1\r\n{\r\n", nobody)]
+    assert health(engine) == "ok"
+    waits = begin_body(engine, 32 << 20, small, nobody)  # there is no room for it
+    error_of(engine("POST", nobody, {"timeoutMs": 1}), 404, "E3001")  # small ones do not wait for it
+    waits.settimeout(0.5)
+    with pytest.raises(TimeoutError):  # it is not read
+        while True:
+            waits.send(rest[:1 << 20])
+    waits.close()
+    half.pop().close()
+    half.append(begin_body(engine, 32 << 20, small, nobody))  # has the room of the one that went
+    slow = begin_body(engine, 100, b"{", nobody)  # a small one that never comes
+    assert health(engine) == "ok"
+    late = [begin_body(engine, 32 << 20, b"{", nobody)]
+    assert health(engine) == "ok"
+    late.append(begin_body(engine, None, b"1\r\n{\r\n", nobody))
+    taken = half.pop()
+    taken.sendall(rest)
+    assert answered(taken)[0] == 404  # and this one let one of those in that waited
+    taken.close()
+    status, body, last = answered(late[1])
+    assert (status, body["error"]["code"], body["error"]["retryable"], last) == (429, "E4002", True, "close")
+    status, body, last = answered(slow)
+    assert (status, body["error"]["code"], body["error"]["retryable"], last) == (408, "E5001", True, "close")
+    for s in half + late + [slow]:
+        s.close()
+    whole = begin_body(engine, 32 << 20, small, nobody)  # all room is there again
+    whole.sendall(rest)
+    assert answered(whole)[0] == 404
+    whole.close()
+
+
+def test_a_body_of_millions_of_values_is_refused_before_they_are_made(engine):
+    body = b'{"metadata":{},"allowWeaker":["a"' + b',""' * 600_000 + b"]}"
+    assert "values" in error_of(engine("POST", "/v1/sandboxes", body), 413, "E4004")["message"]
+    text = json.dumps({"metadata": {"k": '[{,"' * 200_000}, "nope": 1}).encode()  # in texts they do not count
+    error_of(engine("POST", "/v1/sandboxes", text), 400, "E1001")
+
+
 def test_a_flood_of_connections_under_other_names_stays_small(engine):
     """Each header opens a session at most; those that nobody uses make room."""
     for i in range(count(300, 6000)):

@@ -16,6 +16,7 @@ import time
 
 import pytest
 
+import engine_client
 from door import Door
 from engine import LOCAL, Engine, connection, error_of
 from harness import ROOT, Abx, count, descendants, is_alive, wait_for
@@ -245,6 +246,40 @@ def test_it_ends_what_runs_before_it_ends(served, how):
     wait_for(lambda: not is_alive(engine.pid), "it ends", 60)
     again = Engine(served)  # the sandbox lives on
     assert len(again("GET", "/v1/sandboxes", status=200).json["sandboxes"]) == 1
+
+
+@pytest.mark.once
+def test_streams_that_outlive_the_drain_hear_why_they_end(served):
+    engine = engine_client.Engine(served)
+    box = engine.create()
+    stream = engine.sh(box, "echo one; exec sleep 1000")
+    assert [e.name for e in (next(stream), next(stream))] == ["started", "stdout"]
+    terminal = engine.socket(f"/v1/sandboxes/{box}/terminal?cols=80&rows=24&cmd=sleep&cmd=1000")
+    assert "started" in terminal.receive()
+    assert engine("POST", "/v1/shutdown", status=200).json == {"status": "stopping"}
+    last = list(stream)
+    assert [e.name for e in last] == ["error"] and stream.whole
+    assert last[0].data["error"]["code"] == "E6007" and last[0].data["error"]["retryable"] is True
+    while terminal.receive() is not None:
+        pass
+    assert terminal.closed == 1001
+    wait_for(lambda: not is_alive(engine.pid), "it ends", 60)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("change", [{"port": 0}, {"port": 70000}, {"port": "1"}, {"version": "1\x1b[31m"}, {"more": "a\nb"},
+                                    {"a\x07": 1}, {"protocol": "abx\0"}])
+def test_a_file_made_by_hand_is_refused_and_not_shown(served, change):
+    engine = Engine(served)
+    path = served.home / "engine.json"
+    told = path.read_text()
+    path.write_text(json.dumps({**json.loads(told), **change}))
+    for verb in (["status"], ["status", "--json"], ["serve", "--detach"]):
+        r = served("provider", "engine", *verb)
+        assert r.code == 2 and "engine.json" in r.errors + r.text, r
+        assert not set("\x1b\x07\0") & set(r.text + r.errors) and "stop the server" in r.errors + r.text
+    path.write_text(told)
+    engine.stop()
 
 
 def test_in_the_background_it_holds_nothing_of_its_caller(served):

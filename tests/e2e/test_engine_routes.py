@@ -172,6 +172,14 @@ def test_nobody_waits_for_a_body_of_many_members(engine, sandbox):
 
 
 @pytest.mark.once
+def test_hints_of_parameters_are_of_this_door(engine, sandbox):
+    hint = error_of(engine("POST", f"/v1/sandboxes/{sandbox}/processes", {"cmd": 5}), 400, "E1001")["hint"]
+    assert hint == "docs/operations.md lists the parameters of process.start, POST /v1/sandboxes/:id/processes"
+    for body in ({"nmae": "x"}, {"name": 1}, {"metadata": []}, b"[", b"[]"):
+        assert "abx help" not in error_of(engine("POST", "/v1/sandboxes", body), 400, "E1001")["hint"]
+
+
+@pytest.mark.once
 def test_a_name_that_is_there_twice_in_a_map_is_refused(engine, sandbox):
     path = f"/v1/sandboxes/{sandbox}/processes"
     body = b'{"cmd":["true"],"env":{"A":"1","B":"","A":"2"}}'

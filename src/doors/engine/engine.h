@@ -5,6 +5,7 @@
  *   connection.c  the header X-Abx-Connection → a session                sessions.c the sessions: a host each
  *   router.c      which request is which row of ops.def                  request.c  parameters of a request
  *   reach.c       whose sandbox is it?                                   made.c     what a connection has made
+ *   bodies.c      room for JSON bodies, all connections together
  *   unary.c       rows that answer once                                  answer.c   answers and errors
  *   own.c         health, providers, shutdown
  *
@@ -29,6 +30,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "host/host.h"
 #include "host/serving.h"
@@ -63,6 +65,27 @@ struct engine_session {
     uint64_t opened_ms; /* monotonic */
 };
 
+/* Of bodies.c. */
+typedef enum engine_body_kind {
+    ENGINE_BODY_SMALL, /* at most 1 MiB, by a Content-Length */
+    ENGINE_BODY_LARGE,
+    ENGINE_BODY_KINDS
+} engine_body_kind;
+
+typedef struct engine_bodies {
+    abx_link waiting[ENGINE_BODY_KINDS]; /* for room; in their order */
+    abx_link coming[ENGINE_BODY_KINDS];  /* being read */
+    size_t taken[ENGINE_BODY_KINDS];     /* bytes */
+} engine_bodies;
+
+typedef struct engine_body {
+    abx_link node; /* of one of the lists above, or alone */
+    engine_body_kind kind;
+    bool admitted;   /* it holds room */
+    size_t room;     /* bytes */
+    uint64_t due_ms; /* monotonic: it is refused then */
+} engine_body;
+
 struct engine {
     uv_loop_t *loop;
     char *home, *self;
@@ -81,7 +104,9 @@ struct engine {
     size_t closing_sessions; /* that are in nobody's list any more */
     uint64_t session_idle_ms;
     engine_made *made;
-    size_t requests;      /* that live, also those whose client has gone */
+    engine_bodies bodies;
+    abx_link all;         /* requests that live, also those whose client has gone */
+    size_t requests;      /* how many */
     abx_serving *serving; /* of life */
     struct abx_serving_life *life;
     bool draining;
@@ -100,7 +125,12 @@ struct engine_request {
     char *path;             /* for the log; NULL: nobody watches */
     int status;             /* that was answered; 0: none yet */
     bool asking;            /* reach.c waits for an answer of the provider */
+    engine_body body;
     void (*ready)(engine_request *r);
+    abx_link node; /* of the engine's list */
+    /* The engine ends and cuts x off soon: say why. NULL: nothing. Of the handler. */
+    void (*last_words)(engine_request *r, const abx_error *why);
+    void *handler; /* what last_words needs */
 };
 
 /* A request for a row: path parameters are filled in, then query or body is read and checked, the sandbox asked for, and then `handler` has it. What
@@ -112,6 +142,17 @@ void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyj
 abx_call *engine_request_start(engine_request *r, const abx_call_handlers *handlers, void *data);
 /* It is over: no exchange, no call. */
 void engine_request_end(engine_request *r);
+
+/* --- room for bodies (bodies.c) ------------------------------------------------------------------------------------- */
+void engine_bodies_init(engine_bodies *b);
+/* Refuse those that are late; some times a second. */
+void engine_bodies_tick(engine_bodies *b, uint64_t now_ms);
+/* The JSON body of r is about to be read: it is, or r->x is paused until there is room, or answered after a while. */
+void engine_body_begin(engine_request *r);
+/* It is whole, and has no time limit any more. */
+void engine_body_came(engine_request *r);
+/* Nothing of it is held here any more. Again, and without a body: nothing. */
+void engine_body_end(engine_request *r);
 
 /* --- the table of routes (router.c) ----------------------------------------------------------------------------------- */
 engine_router *engine_router_new(void);

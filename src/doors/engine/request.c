@@ -21,6 +21,8 @@ void engine_request_end(engine_request *r)
     if (r->path)
         engine_tell(e, r->row->http, r->path, r->status, r->since_ms);
     free(r->path);
+    abx_link_remove(&r->node);
+    engine_body_end(r);
     if (r->session)
         engine_session_release(r->session);
     yyjson_mut_doc_free(r->params);
@@ -37,6 +39,7 @@ static void on_close(abx_exchange *x, bool complete, void *data)
     (void)x;
     (void)complete;
     r->x = NULL;
+    engine_body_end(r);
     let_go(r);
 }
 
@@ -70,12 +73,39 @@ static void complete(engine_request *r)
 /* More than any operation has. Each is compared with those before it. */
 #define BODY_MEMBERS_MAX 256
 
+/* Lists and maps have limits of their own; this is of all together, before a value of 16 bytes is made of each. */
+#define BODY_VALUES_MAX 524288
+
+static bool has_too_many(const char *text, size_t n)
+{
+    size_t values = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < n && values <= BODY_VALUES_MAX; i++) {
+        if (in_string) {
+            i += abx_json_plain(text + i, n - i);
+            if (i < n && text[i] == '\\')
+                i++;
+            else if (i < n && text[i] == '"')
+                in_string = false;
+        } else if (text[i] == '"') {
+            in_string = true;
+        } else {
+            values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+        }
+    }
+    return values > BODY_VALUES_MAX;
+}
+
 /* --- the body ---------------------------------------------------------------------------------------------------------------- */
 static int merge(engine_request *r, const uint8_t *bytes, size_t n, abx_error **err)
 {
     size_t i, count;
     yyjson_val *key, *value;
+    if (has_too_many((const char *)bytes, n))
+        return abx_fail(err, ABX_ERR_TOO_LARGE, "the body has more than %d values",
+                        BODY_VALUES_MAX);
     ABX_AUTO_JSON doc = abx_json_parse(bytes, n, ABX_ERR_USAGE, "the body", err);
+    abx_exchange_drop_body(r->x); /* its texts are the document's own now */
     if (!doc)
         return -1;
     if (!yyjson_is_obj(yyjson_doc_get_root(doc)))
@@ -100,8 +130,9 @@ static void on_body(abx_exchange *x, const uint8_t *bytes, size_t n, void *data)
 {
     engine_request *r = data;
     abx_error *why = NULL;
-    (void)x;
-    if (n > 0 && merge(r, bytes, n, &why) < 0)
+    engine_body_came(r);
+    int rc = n > 0 ? merge(r, bytes, n, &why) : 0;
+    if (rc < 0)
         refuse(r, why);
     else
         complete(r);
@@ -126,6 +157,7 @@ static void gather(engine_request *r)
             return;
         }
         abx_exchange_collect(r->x, ENGINE_BODY_MAX, on_body, r);
+        engine_body_begin(r);
         return;
     }
     if (engine_query_read(r->row, query, r->params, r->root, &why) < 0) {
@@ -161,6 +193,9 @@ void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyj
                           .path = e->tells_requests ? abx_strdup(abx_exchange_path(x)) : NULL,
                           .ready = handler};
     abx_error *why = NULL;
+    abx_link_init(&r->body.node);
+    abx_link_init(&r->node);
+    abx_link_append(&e->all, &r->node);
     e->requests++;
     abx_exchange_handle(x, &waiting, r);
     if (read_limit(r, &why) == 0)
@@ -174,14 +209,17 @@ void engine_request_begin(engine *e, abx_exchange *x, const abx_op_row *row, yyj
 /* --- the call ------------------------------------------------------------------------------------------------------------------ */
 abx_call *engine_request_start(engine_request *r, const abx_call_handlers *handlers, void *data)
 {
-    ABX_AUTO_MUT params = ABX_TAKE(r->params);
+    yyjson_mut_doc *params = ABX_TAKE(r->params);
     r->root = NULL;
     abx_call *call =
         abx_call_new(r->engine->loop, r->row->id, abx_json_freeze(params), handlers, data);
     abx_error *why = NULL;
+    yyjson_mut_doc_free(params); /* before the provider makes its own of it */
     if (r->limit_ms > 0)
         abx_call_set_deadline(call, r->limit_ms);
-    if (abx_host_start_at(r->session->host, r->session->provider, call, &why) == 0)
+    int rc = abx_host_start_at(r->session->host, r->session->provider, call, &why);
+    engine_body_end(r);
+    if (rc == 0)
         return call;
     abx_call_discard(call);
     refuse(r, why);

@@ -83,12 +83,32 @@ static void on_look(void *data, uint64_t now)
 {
     engine *e = data;
     engine_streams_tick(e->streams, now);
+    engine_bodies_tick(&e->bodies, now);
     if (!e->draining)
         engine_sessions_tick(e, now);
 }
 
-static const abx_serving_hooks HOOKS = {
-    .busy = is_busy, .tick = on_look, .gone = parts_gone, .free = free_engine};
+/* Streams hear why they end. */
+static void last_words(void *data)
+{
+    engine *e = data;
+    ABX_AUTO_ERROR why = abx_error_new(ABX_ERR_NOT_SERVED, "the engine ends");
+    abx_error *hinted = why;
+    abx_hint(&hinted, "'abx provider engine serve --detach' starts another one");
+    abx_link *next;
+    for (abx_link *n = e->all.next; n != &e->all; n = next) {
+        next = n->next;
+        engine_request *r = ABX_OF(n, engine_request, node);
+        if (r->x && r->last_words)
+            r->last_words(r, why);
+    }
+}
+
+static const abx_serving_hooks HOOKS = {.busy = is_busy,
+                                        .tick = on_look,
+                                        .last_words = last_words,
+                                        .gone = parts_gone,
+                                        .free = free_engine};
 
 /* --- requests ---------------------------------------------------------------------------------------------------------- */
 static void dispatch(abx_exchange *x, void *data)
@@ -140,6 +160,8 @@ static int open_parts(engine *e, const abx_serve_options *o, abx_error **err)
     e->router = engine_router_new();
     e->streams = engine_streams_new();
     e->made = engine_made_new();
+    engine_bodies_init(&e->bodies);
+    abx_link_init(&e->all);
     e->health = abx_format("{\"status\":\"ok\",\"protocol\":\"%s\",\"version\":\"%s\"}",
                            ENGINE_PROTOCOL, ABX_VERSION);
     if (abx_http_server_open(e->loop, &options, dispatch, e, &e->http, err) < 0 ||

@@ -10,7 +10,7 @@
 #define MAX_MESSAGE ((size_t)1024 * 1024)
 #define MAX_SIDE    65535 /* columns or rows */
 
-enum { CLOSE_FINE = 1000, CLOSE_FAILED = 1011 };
+enum { CLOSE_FINE = 1000, CLOSE_GOES = 1001, CLOSE_FAILED = 1011 };
 
 typedef struct wire {
     engine_request *request; /* its x is NULL when the client is gone */
@@ -61,6 +61,16 @@ static void fail(wire *w, const abx_error *err)
     w->closing = true;
     (void)abx_ws_send(w->request->x, true, text, strlen(text));
     abx_ws_close(w->request->x, CLOSE_FAILED, abx_error_code(err));
+}
+
+/* The engine ends. */
+static void last_words(engine_request *r, const abx_error *why)
+{
+    wire *w = r->handler;
+    if (!w->up || w->closing)
+        return;
+    w->closing = true;
+    abx_ws_close(r->x, CLOSE_GOES, abx_error_code(why));
 }
 
 /* --- input of a terminal ------------------------------------------------------------------------------------------ */
@@ -329,6 +339,8 @@ void engine_socket(engine_request *r)
     ABX_AUTO_ERROR err = NULL;
     wire *w = ABX_NEW(wire);
     w->request = r;
+    r->handler = w;
+    r->last_words = last_words;
     w->tunnel = r->row->id == ABX_OP_SANDBOX_TUNNEL;
     w->sandbox = abx_strdup(yyjson_mut_get_str(yyjson_mut_obj_get(r->root, "sandboxId")));
     w->id = w->tunnel ? NULL : abx_exchange_query_get(r->x, "pty");

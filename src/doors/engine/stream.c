@@ -19,6 +19,7 @@ typedef struct stream {
     bool process;            /* ids count bytes; else they count events */
     bool background;         /* answered with the process alone */
     bool ended;              /* its last event is out */
+    bool cut;                /* the engine ends: nothing of the call goes out any more */
     engine_place place;      /* what was delivered */
     uint64_t number;         /* events sent */
     abx_utf8_tail tails[ABX_CH_COUNT];
@@ -124,7 +125,7 @@ static void on_event(abx_call *c, const char *type, yyjson_val *event, void *dat
 {
     (void)c;
     stream *s = data;
-    if (!s->request->x || s->background)
+    if (!s->request->x || s->background || s->cut)
         return;
     if (s->process && strcmp(type, "started") == 0 && abx_json_get(event, "offsets"))
         engine_place_offsets(&s->place, abx_json_get(event, "offsets"));
@@ -141,7 +142,7 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
 {
     (void)c;
     stream *s = data;
-    if (!s->request->x || s->background || n == 0)
+    if (!s->request->x || s->background || s->cut || n == 0)
         return;
     s->place.tty = s->place.tty || channel == ABX_CH_PTY;
     abx_utf8_tail *tail = &s->tails[channel];
@@ -185,6 +186,8 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
         return;
     }
     engine_beat_stop(&s->beat);
+    if (s->cut)
+        return; /* its exchange ends already */
     if (!s->began && (err || s->background)) {
         answer(s, result, err);
         return;
@@ -195,6 +198,23 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     else if (!s->ended)
         send_event(s, "end", result);
     abx_exchange_end(s->request->x);
+}
+
+/* The engine ends. The call goes on until the exchange closes. */
+static void last_words(engine_request *r, const abx_error *why)
+{
+    stream *s = r->handler;
+    if (s->ended || s->cut || !s->call)
+        return;
+    s->cut = true;
+    engine_beat_stop(&s->beat);
+    if (!s->began) {
+        engine_fail(r, why);
+        return;
+    }
+    send_tails(s);
+    send_error(s, why);
+    abx_exchange_end(r->x);
 }
 
 /* --- the client ------------------------------------------------------------------------------------------------- */
@@ -272,6 +292,8 @@ void engine_stream(engine_request *r)
     ABX_AUTO_ERROR err = NULL;
     stream *s = ABX_NEW(stream);
     s->request = r;
+    r->handler = s;
+    r->last_words = last_words;
     s->process = op == ABX_OP_PROCESS_START || op == ABX_OP_PROCESS_ATTACH;
     s->background = op == ABX_OP_PROCESS_START &&
                     yyjson_mut_get_bool(yyjson_mut_obj_get(r->root, "background"));

@@ -36,7 +36,7 @@ class Connection:
 
     provider: Optional[str] = None
     profile: Optional[str] = None
-    options: Mapping[str, Any] = field(default_factory=_none)
+    options: Mapping[str, Any] = field(default_factory=_none, repr=False)
     api_key: Optional[str] = field(default=None, repr=False)
     api_url: Optional[str] = None
     domain: Optional[str] = None

@@ -350,7 +350,12 @@ class CommandFailedError(Exception):
         return f"the command ended with {how}" + (f": {last}" if last else "")
 
 
-@dataclass(frozen=True)
+def shortened(text: str, most: int = 60) -> str:
+    """A text as its repr, of so many characters."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}... ({len(text)} characters)"
+
+
+@dataclass(frozen=True, repr=False)
 class CommandResult:
     """How a command ended.
 
@@ -388,6 +393,12 @@ class CommandResult:
     def ok(self) -> bool:
         """It ended by itself with exit code 0."""
         return self.exit_code == 0 and self.signal is None and not self.timed_out
+
+    def __repr__(self) -> str:
+        how = [f"exit_code={self.exit_code}"] if self.signal is None else [f"signal={self.signal!r}"]
+        how += ["timed_out=True"] if self.timed_out else []
+        how += [f"limit={self.limit!r}"] if self.limit else []
+        return f"CommandResult({', '.join(how)}, stdout={shortened(self.stdout)}, stderr={shortened(self.stderr)})"
 
     def check(self) -> CommandResult:
         """Itself, or `CommandFailedError` if it is not `ok`."""

@@ -53,6 +53,7 @@ class AsyncFileReader(AsyncStream):
         while True:
             item = await self._next()
             if item is None:
+                self._check_whole()
                 return b""
             if isinstance(item, Chunk) and item.data:
                 return item.data
@@ -127,8 +128,10 @@ class AsyncFiles:
     def _params(self, user: Optional[str], **more: Any) -> Dict[str, Any]:
         params: Dict[str, Any] = {"sandboxId": self._sandbox}
         for name, value in more.items():
-            if value is not None:
-                params[name] = os.fspath(cast(Path, value)) if isinstance(value, os.PathLike) else value
+            if name in ("path", "from", "to"):
+                params[name] = os.fsdecode(cast(Path, value))
+            elif value is not None:
+                params[name] = value
         if user is not None:
             params["user"] = user
         return params

@@ -26,6 +26,8 @@ class AsyncTunnel(AsyncStream):
     async def __anext__(self) -> bytes:
         while True:
             item = await self._next()
+            if item is None:
+                self._check_whole()
             if item is None or (isinstance(item, Event) and item.type == "end"):
                 raise StopAsyncIteration
             if isinstance(item, Chunk):

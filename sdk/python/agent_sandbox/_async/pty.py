@@ -99,6 +99,9 @@ class AsyncTerminal(AsyncStream):
             raise CancelledError("the terminal was closed before its end")
         return PtyResult.from_object(self._end)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._id} of {self._sandbox}, {self._state()}>"
+
     async def __aenter__(self: Self) -> Self:
         return self
 
@@ -142,7 +145,9 @@ class AsyncPty:
             timeout: seconds after which it is ended; 0: no limit.
             detached: it lives on when the handle is closed, and `connect` comes back to it.
         """
-        params = process_params(self._sandbox, cmd, cwd, env, user, timeout)
+        params = process_params(self._sandbox, cmd if cmd is not None else "", cwd, env, user, timeout)
+        if cmd is None:
+            del params["cmd"], params["shell"]
         params.update(cols=cols, rows=rows)
         if term is not None:
             params["term"] = term

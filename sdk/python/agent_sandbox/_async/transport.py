@@ -92,8 +92,22 @@ async def blocks(content: Content) -> AsyncIterator[bytes]:
             yield block(piece)
 
 
+def check_content(content: Content) -> None:
+    """Raise before anything is sent for what holds no bytes."""
+    if isinstance(content, (str, bytes, bytearray, memoryview)) or hasattr(content, "read"):
+        return
+    # asyncio only
+    if hasattr(content, "__aiter__"):
+        return
+    # end
+    if not hasattr(content, "__iter__"):
+        kind = type(cast(object, content)).__name__
+        raise TypeError(f"a content is text, bytes, an open file or an iterable of bytes, not {kind}")
+
+
 async def upload(infra: Infra, method: str, params: Dict[str, Any], content: Content) -> Json:
     """A call with bytes in."""
+    check_content(content)
     call = await begin(infra, method, params, True)
     try:
         async for piece in blocks(content):
@@ -113,19 +127,20 @@ class AsyncStream:
         self._call: Optional[AsyncCall] = call
         self._end: Optional[Json] = None
         self._failure: Optional[Exception] = None
+        self._given_up = False
 
     async def _next(self) -> Optional[Union[Event, Chunk]]:
-        """The next event or chunk; None at the end."""
+        """The next event or chunk; None at the end, and when somebody has closed this (`_end` is None then)."""
         call = self._call
         if call is None:
             if self._failure is not None:
                 raise self._failure
-            if self._end is None:
-                raise CancelledError(f"{self._what} was closed before its end")
             return None
         try:
             item = await call.next()
         except Exception as error:
+            if self._given_up:  # in another thread or task, meanwhile
+                return None
             self._failure = error
             self._let_go()
             raise
@@ -134,6 +149,11 @@ class AsyncStream:
             self._let_go()
             return None
         return item
+
+    def _check_whole(self) -> None:
+        """For those whose end a reader takes for the end of the bytes."""
+        if self._end is None:
+            raise CancelledError(f"{self._what} was closed before its end")
 
     def _let_go(self) -> None:
         call, self._call = self._call, None
@@ -146,8 +166,19 @@ class AsyncStream:
         return self._call is None
 
     async def aclose(self) -> None:
-        """Give it up if it still runs. Any number of times."""
+        """Give it up if it still runs. Any number of times, from any thread: who waits in it goes on."""
+        self._given_up = True
         self._let_go()
+
+    def _state(self) -> str:
+        if self._end is not None:
+            return "ended"
+        if self._failure is not None:
+            return "failed"
+        return "closed" if self._call is None else "open"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self._state()}>"
 
     def __del__(self) -> None:
         call = getattr(self, "_call", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import os
-from typing import Any, Iterator, Callable, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, overload
+from typing import Any, Iterator, Callable, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, cast, overload
 
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
 from .._infra import Infra
@@ -32,6 +32,9 @@ def bytes_object(data: Union[str, bytes]) -> Json:
     """Bytes in JSON."""
     if isinstance(data, str):
         return {"text": data}
+    if not isinstance(cast(object, data), (bytes, bytearray, memoryview)):
+        raise TypeError(f"an input is text or bytes, not {type(cast(object, data)).__name__}")
+    data = bytes(data)
     try:
         return {"text": data.decode("utf-8")}
     except UnicodeDecodeError:
@@ -40,7 +43,7 @@ def bytes_object(data: Union[str, bytes]) -> Json:
 
 def process_params(
     sandbox: str,
-    cmd: Optional[Cmd],
+    cmd: Cmd,
     cwd: Optional[str],
     env: Optional[Mapping[str, str]],
     user: Optional[str],
@@ -51,8 +54,8 @@ def process_params(
     if isinstance(cmd, str):
         params["cmd"] = cmd
         params["shell"] = True
-    elif cmd is not None:
-        params["cmd"] = [os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word) for word in cmd]
+    else:
+        params["cmd"] = words(cmd)
     if cwd is not None:
         params["cwd"] = os.fspath(cwd)
     if env:
@@ -62,6 +65,20 @@ def process_params(
     if timeout is not None:
         params["timeoutMs"] = milliseconds(timeout)
     return params
+
+
+def words(cmd: Sequence[Union[str, bytes, os.PathLike[str]]]) -> List[str]:
+    """An argument list as it travels; raises for what is none."""
+    given: Any = cmd
+    if isinstance(given, (bytes, bytearray)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"a command is a text for the shell or a list of words, not {type(given).__name__}")
+    listed: List[Any] = list(cast(Sequence[Any], given))
+    for word in listed:
+        if not isinstance(word, (str, bytes, os.PathLike)):
+            raise TypeError(f"a word of a command is text, bytes or a path, not {type(word).__name__}")
+    if not listed:
+        raise UsageError("a command has at least one word", code="E1001")
+    return [word if isinstance(word, str) else os.fsdecode(word) for word in listed]
 
 
 def tell(callback: Optional[Callable[[Any], Any]], value: Any) -> None:
@@ -141,8 +158,10 @@ class Command(Stream):
 
     def _output(self) -> Optional[Output]:
         """The next piece of output; None at the end."""
-        if self._call is None and self._end is None and self._lives_on and self._result is None:
+        if self._call is None and self._end is None and self._lives_on and not self._given_up:
             self._reattach()
+            if self._given_up:  # meanwhile
+                self._let_go()
         while True:
             item = self._ahead.pop(0) if self._ahead else self._next()
             if item is None:
@@ -193,6 +212,8 @@ class Command(Stream):
         """
         if self._result is not None:
             return self._result.check() if check else self._result
+        if self._lives_on and self._call is None:
+            self._given_up = False  # it was closed, and is asked for once more
         kept = {"stdout": Capture(capture_limit), "stderr": Capture(capture_limit)}
         callbacks = {"stdout": on_stdout, "stderr": on_stderr}
         while True:
@@ -260,7 +281,8 @@ class Command(Stream):
             super().__del__()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._id} of {self._sandbox}>"
+        state = "in the background" if self._call is None and self._lives_on and self._end is None else self._state()
+        return f"<{type(self).__name__} {self._id} of {self._sandbox}, {state}>"
 
 
 class Commands:

@@ -54,6 +54,7 @@ class FileReader(Stream):
         while True:
             item = self._next()
             if item is None:
+                self._check_whole()
                 return b""
             if isinstance(item, Chunk) and item.data:
                 return item.data
@@ -128,8 +129,10 @@ class Files:
     def _params(self, user: Optional[str], **more: Any) -> Dict[str, Any]:
         params: Dict[str, Any] = {"sandboxId": self._sandbox}
         for name, value in more.items():
-            if value is not None:
-                params[name] = os.fspath(cast(Path, value)) if isinstance(value, os.PathLike) else value
+            if name in ("path", "from", "to"):
+                params[name] = os.fsdecode(cast(Path, value))
+            elif value is not None:
+                params[name] = value
         if user is not None:
             params["user"] = user
         return params

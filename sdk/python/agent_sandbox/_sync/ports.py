@@ -27,6 +27,8 @@ class Tunnel(Stream):
     def __next__(self) -> bytes:
         while True:
             item = self._next()
+            if item is None:
+                self._check_whole()
             if item is None or (isinstance(item, Event) and item.type == "end"):
                 raise StopIteration
             if isinstance(item, Chunk):

@@ -405,7 +405,7 @@ class Sandbox:
             )
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id}>"
+        return f"<{type(self).__name__} {self.id}" + (f" at {self._known.provider}>" if self._known.provider else ">")
 
 
 def connection_of(

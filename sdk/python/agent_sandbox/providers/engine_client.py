@@ -34,6 +34,9 @@ class FoundEngine(NamedTuple):
     pid: int
     version: str
 
+    def __repr__(self) -> str:
+        return f"FoundEngine(port={self.port}, pid={self.pid}, version={self.version!r})"
+
 
 class EngineClient:
     """Finds the one engine of a home, starts it when there is none, and asks it.

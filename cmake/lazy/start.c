@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if !defined __x86_64__ || __GLIBC__ != 2 || __GLIBC_MINOR__ != 36
@@ -45,7 +47,10 @@ void __libc_early_init(bool first);
 void __libc_init_first(int argc, char **argv, char **env);
 void __libc_check_standard_fds(void);
 
-/* Of the linker. */
+/* Of the linker; the lazy part: cmake/lazy/tables.ld. */
+extern char abx__lazy_begin[] __attribute__((weak));
+extern char abx__lazy_end[] __attribute__((weak));
+extern char data_end[] __asm__("_edata");
 extern const ElfW(Rela) __rela_iplt_start[] __attribute__((weak));
 extern const ElfW(Rela) __rela_iplt_end[] __attribute__((weak));
 extern early *const __preinit_array_start[], *const __preinit_array_end[];
@@ -71,6 +76,17 @@ static void call_all(early *const *from, early *const *to, int argc, char **argv
 {
     for (; from < to; from++)
         (*from)(argc, argv, environ);
+}
+
+/* The pages that relocations are about to touch, taken at once instead of by a fault for each. Older kernels refuse: no harm. */
+static void take_pages(const void *from, const void *to)
+{
+    uintptr_t first = (uintptr_t)from & ~(uintptr_t)4095;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"((long)SYS_madvise), "D"(first), "S"((uintptr_t)to - first), "d"((long)MADV_POPULATE_WRITE)
+                     : "rcx", "r11", "memory");
 }
 
 /* Where a function has several forms, the linker left a question: which one? After the addresses, before the first call. */
@@ -99,6 +115,9 @@ _Noreturn int __libc_start_main(program *run, int argc, char **argv, late *init,
         end++;
     _dl_aux_init((ElfW(auxv_t) *)(end + 1));
     __tunables_init(environ);
+    take_pages(__init_array_start, abx__lazy_begin ? abx__lazy_begin : data_end);
+    if (abx__lazy_begin)
+        take_pages(abx__lazy_end, data_end);
     _dl_relocate_static_pie();
     choose_functions();
     __libc_setup_tls();

@@ -100,6 +100,8 @@ int abx_read_file_at(int dirfd, const char *path, size_t max, abx_buf *out, abx_
             return abx_fail(err, ABX_ERR_TOO_LARGE, "'%s' is longer than %zu bytes", path, max);
         }
         abx_buf_grow(out, (size_t)got);
+        if (st.st_size > 0 && out->len == (size_t)st.st_size && (size_t)got < step)
+            break; /* fewer bytes than asked for: the end (files of /proc have no size) */
     }
     return 0;
 }

@@ -1,5 +1,6 @@
 /* URLs for js/url.js, by ada; and lists of names and values as forms write them. */
 #include <ada_c.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -40,6 +41,18 @@ static void finalize_url(JSRuntime *rt, JSValueConst v)
 
 static const JSClassDef url_def = {"URLRecord", .finalizer = finalize_url};
 
+/* What ada computes before main, in the released program only: most runs of it have no URL (cmake/lazy/tables.ld). */
+typedef void computation(void);
+extern computation *const abx__ada_begin[] __attribute__((weak, visibility("hidden")));
+extern computation *const abx__ada_end[] __attribute__((weak, visibility("hidden")));
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void compute(void)
+{
+    for (computation *const *f = abx__ada_begin; f < abx__ada_end; f++)
+        (*f)();
+}
+
 static ada_url parse(JSContext *ctx, JSValueConst text, JSValueConst base)
 {
     size_t n, base_n = 0;
@@ -50,6 +63,7 @@ static ada_url parse(JSContext *ctx, JSValueConst text, JSValueConst base)
         js_free(ctx, input);
         return NULL;
     }
+    (void)pthread_once(&once, compute);
     ada_url url = under ? ada_parse_with_base(input, n, under, base_n) : ada_parse(input, n);
     js_free(ctx, input);
     js_free(ctx, under);

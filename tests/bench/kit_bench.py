@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "conformance")]
 os.environ["ABX_BUILD"] = str(Path(os.environ.get("ABX_BUILD", ROOT / "build" / "release")).resolve())
 os.environ.setdefault("ABX_HELPERS", os.environ["ABX_BUILD"] + "/tests/e2e")
 
 from door import Door  # noqa: E402
 from harness import Abx  # noqa: E402
-from test_rest import MANIFEST  # noqa: E402
+from providers import MANIFEST  # noqa: E402
 
 MIB = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
 TICK = os.sysconf("SC_CLK_TCK")

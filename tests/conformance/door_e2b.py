@@ -223,9 +223,9 @@ def coded(code, message):
 def error_of(method, params, error):
     name = re.sub(r"(Exception|Error)$", "", error["class"])
     part, text = method.split(".")[0], error["message"]
-    told = re.search(r"\((E\d{4})\)", text)
+    told = re.search(r"\((E\d{4})\)|\b(E\d{4}): ", text)
     if told:
-        code = told[1]
+        code = told[1] or told[2]
     elif "was killed or reached its end of life" in text:
         code = "E3001"
     elif name == "NotFound":

@@ -534,6 +534,14 @@ def is_plain(method, p):
     return all(isinstance(p[name], kind) for kind, names in TYPES.items() for name in names if name in p and name != "cmd")
 
 
+def connection_of(given):
+    """A connection as it travels (docs/engine-api.md) as the SDK writes it."""
+    from agent_sandbox import Connection
+
+    words = {"apiKey": "api_key", "apiUrl": "api_url", "accessKeyId": "access_key_id", "accessKeySecret": "access_key_secret"}
+    return Connection(**{words.get(name, name): value for name, value in given.items()})
+
+
 class Door:
     """face: `sync` or `async`; connection: an `agent_sandbox.Connection`."""
 

@@ -4,75 +4,34 @@ missing, keys. Their conformance; failures on the way."""
 import json
 import os
 import re
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from door import Door
-from faults import Fault, FaultProxy, answer
+from faults import Fault, answer
 from harness import Abx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
+import differences  # noqa: E402
+from providers import DIALECTS, front_service, furnish_from_catalog  # noqa: E402
 
 pytestmark = pytest.mark.once
 
 CATALOG = Path(__file__).resolve().parents[2] / "providers"
-# What E2B's own sandboxes do otherwise: a program that is not there, or is none, ends as in a shell, with 127 or 126.
-OTHERWISE = {"process.no-shell", "process.not-found", "process.not-executable", "pty.not-found", "errors.stop-not-the-sandbox"}
-MISSING = answer(404, "404 page not found", "text/plain")
-
-
-class Front(FaultProxy):
-    """A service of these dialects: no newer routes, and the addresses of alicloud-container's private protocol."""
-
-    def __init__(self, port):
-        super().__init__(port)
-        self.add_missing()
-
-    def add_missing(self):
-        self.add(Fault("POST /v2/sandboxes HTTP", answer=answer(405, "", "text/plain")),
-                 Fault("POST /v2/sandboxes/", answer=MISSING), Fault("POST /kruise/api/v2/", answer=MISSING))
-
-    def pass_on(self, client, head, rest, fault):
-        head = re.sub(rb"^(\w+) /kruise/", rb"\1 /sandbox/", head.replace(b" /kruise/api/", b" /", 1))
-        if b" /sandbox/" in head.split(b"\r\n")[0]:  # the path decides
-            head = re.sub(rb"(?i)e2b-sandbox-(id|port):[^\r]*\r\n", b"", head)
-        super().pass_on(client, head, rest, fault)
-
-
-def e2b(front, door):
-    return {"E2B_API_URL": door.url, "E2B_SANDBOX_URL": door.url, "E2B_API_KEY": door.key}
-
-
-def cubesandbox(front, door):
-    return {"CUBE_API_URL": front.url, "CUBE_API_KEY": door.key, "CUBE_TEMPLATE_ID": "base", "OPTIONS": {"proxy": front.url}}
-
-
-def alicloud_container(front, door):
-    return {"E2B_DOMAIN": front.url.split("//")[1], "E2B_API_KEY": door.key, "OPTIONS": {"scheme": "http", "template": "base"}}
-
-
-DIALECTS = {"e2b": e2b, "cubesandbox": cubesandbox, "alicloud-container": alicloud_container}
-
-
 @pytest.fixture(scope="module")
 def service():
-    backend = Abx(furnished=True)
-    door = Door(backend, "--provider", "local")
-    with Front(door.port) as front:
-        yield front, door
-    door.stop()
-    backend.close()
+    with front_service() as both:
+        yield both
 
 
 @pytest.fixture(scope="module", params=list(DIALECTS))
 def cloud(request, service):
     """A home with the provider from the program's own catalog, chosen and set."""
     home, (front, door) = Abx(), service
-    home.ok("provider", "install", request.param, "--yes")
-    env = DIALECTS[request.param](front, door)
-    for name, value in env.pop("OPTIONS", {}).items():
-        home.ok("config", "set", f"providers.{request.param}.{name}", value)
-    home.env.update(env, ABX_PROVIDER=request.param)
+    variables, _ = furnish_from_catalog(home, request.param, *DIALECTS[request.param](front, door))
+    home.env.update(variables, ABX_PROVIDER=request.param)
     home.name, home.front, home.door = request.param, front, door
     yield home
     home.close()
@@ -234,8 +193,7 @@ def test_a_read_that_broke_is_asked_again(cloud):
 def test_conformance(cloud):
     report = cloud("provider", "test", cloud.name, "--json", timeout=300).json
     bad = {c["name"]: c.get("why") for c in report["cases"] if c["outcome"] == "failed"}
-    # a time limit of -1 is CubeSandbox's own word, which the door does not know
-    assert set(bad) <= OTHERWISE | ({"lifecycle.no-limit"} if cloud.name == "cubesandbox" else set()), json.dumps(bad, indent=1)
+    assert set(bad) <= set(differences.known(cloud.name, "suite")), json.dumps(bad, indent=1)
     assert report["summary"]["passed"] >= 165, report["summary"]
     assert cloud.ok("ls", "-q", "--all").text == ""
 

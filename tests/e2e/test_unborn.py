@@ -11,9 +11,9 @@ import pytest
 from door import Door
 from faults import Fault, FaultProxy
 from harness import Abx, count, wait_for
-from test_node_catalog import Front, alicloud_container
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "opensandbox"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("opensandbox", "conformance")]
+from providers import DIALECTS, Front, furnish_from_catalog  # noqa: E402
 from server import Server  # noqa: E402
 
 pytestmark = pytest.mark.once
@@ -65,11 +65,9 @@ class OverTheDoor:
         self.backend, self.home = Abx(furnished=True), Abx()
         self.door = Door(self.backend, "--provider", "local")
         self.front = Front(self.door.port)
-        env = alicloud_container(self.front, self.door)
-        self.home.ok("provider", "install", "alicloud-container", "--yes")
-        for name, value in env.pop("OPTIONS").items():
-            self.home.ok("config", "set", f"providers.alicloud-container.{name}", value)
-        self.home.env.update(env, ABX_PROVIDER="alicloud-container")
+        name = "alicloud-container"
+        variables, _ = furnish_from_catalog(self.home, name, *DIALECTS[name](self.front, self.door))
+        self.home.env.update(variables, ABX_PROVIDER=name)
 
     def clear(self):
         self.front.clear()

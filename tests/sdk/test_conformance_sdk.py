@@ -1,14 +1,16 @@
 """The cases of the conformance suite through the official SDKs, over the E2B door: each case with a counterpart is a test of
 each SDK. Those that differ must fail as door_e2b.DIFFERS says."""
 
+import os
 import re
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from door import ROOT, command
+from door import BUILD, CLIENTS, ROOT, SOAK, command
 
 sys.path.insert(0, str(ROOT / "tests/conformance"))
 import door_e2b  # noqa: E402
@@ -18,6 +20,8 @@ BRIDGES = {"python-new": "bridge.py", "js-new": "bridge.mjs"}
 LOADED = {client: door_e2b.load(client.split("-")[0]) for client in BRIDGES}
 CASES = {client: {case["name"]: case for case in cases} for client, (_, cases, _) in LOADED.items()}
 LANES = 3
+TABLE = ROOT / "tests/conformance/table.py"
+OTHERS = [name for name in subprocess.run([sys.executable, str(TABLE), "--list"], check=True, text=True, stdout=subprocess.PIPE).stdout.split() if name != "local"]
 
 
 def run_case(door, suite, case, local):
@@ -79,3 +83,12 @@ def test_counts(client, capsys):
     with capsys.disabled():
         print(f"\nconformance, {client}: {len(CASES[client])} cases with a counterpart, {len(door_e2b.DIFFERS)} of them differ; "
               f"{len(none)} without")
+
+
+@pytest.mark.parametrize("provider", OTHERS)
+def test_other_providers(provider):
+    """The E2B door over them, as scripts/conformance.sh has it: a few cases, with ABX_SOAK=1 all."""
+    done = subprocess.run([sys.executable, str(TABLE), provider, "--door", "e2b", *([] if SOAK else ["--few"])],
+                          env={**os.environ, "ABX_BUILD": str(BUILD), "ABX_SDK": str(CLIENTS)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=6000)
+    assert done.returncode == 0, done.stdout

@@ -49,7 +49,7 @@ static int by_name_and_place(const void *a, const void *b)
     return order ? order : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Of those with one name the last one stays. */
+/* Of those with one name the last one stays, in the place of the first. */
 static void env_settle(env_list *l)
 {
     ABX_AUTO_FREE env_place *places = abx_alloc_array(l->count, sizeof(*places));
@@ -57,9 +57,15 @@ static void env_settle(env_list *l)
     for (size_t i = 0; i < l->count; i++)
         places[i] = (env_place){l->items[i], i};
     qsort(places, l->count, sizeof(*places), by_name_and_place);
-    for (size_t i = 1; i < l->count; i++)
-        if (by_name(&places[i - 1], &places[i]) == 0)
-            free(ABX_TAKE(l->items[places[i - 1].i]));
+    for (size_t i = 1, first = 0; i < l->count; i++) {
+        if (by_name(&places[first], &places[i]) != 0) {
+            first = i;
+            continue;
+        }
+        free(l->items[places[first].i]);
+        l->items[places[first].i] = ABX_TAKE(l->items[places[i].i]);
+        places[first].text = l->items[places[first].i];
+    }
     for (size_t i = 0; i < l->count; i++)
         if (l->items[i])
             l->items[kept++] = l->items[i];

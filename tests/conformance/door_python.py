@@ -362,6 +362,8 @@ async def fs_watch(door, call, p):
             call.event("change", change.raw)
     finally:
         await close(watch)
+    if call.given_up:  # a watch that somebody has closed ends without an error
+        call.end(error=GIVEN_UP)
 
 
 async def pty_open(door, call, p):

@@ -18,7 +18,7 @@ int abx_make_dirs(const char *path, mode_t mode, abx_error **err);
 
 /* The home of all state: ABX_HOME, else ~/.abx (HOME, else the password file). Made with 0700 if it is
  * not there; refused (E1004) if owned by another or writable by group or others; only readable wider:
- * tightened and *tightened set. Relative ABX_HOME is taken from the working directory. Returns an owned
+ * tightened and *tightened set, but refused when it holds nothing of abx's and something else. Relative ABX_HOME is taken from the working directory. Returns an owned
  * absolute path, or NULL and *err. */
 char *abx_home_open(bool *tightened, abx_error **err);
 /* The same for a folder that the caller chose (absolute). */

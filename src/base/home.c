@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -53,6 +54,26 @@ char *abx_home_path(abx_error **err)
     return abx_path_join(home, ".abx");
 }
 
+/* Is it named as abx names it, does it hold what abx keeps, or nothing at all? Any other folder belongs to somebody who may need its
+ * mode: /etc, a project. */
+static bool is_for_us(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    if (name && strcmp(name, "/.abx") == 0)
+        return true;
+    DIR *dir = opendir(path);
+    bool empty = dir != NULL, known = false;
+    for (const struct dirent *e; dir && !known && (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        empty = false;
+        known = strcmp(e->d_name, "ledger") == 0 || strcmp(e->d_name, "config.toml") == 0;
+    }
+    if (dir)
+        closedir(dir);
+    return empty || known;
+}
+
 static int check_home(const char *path, bool *tightened, abx_error **err)
 {
     struct stat st;
@@ -67,9 +88,16 @@ static int check_home(const char *path, bool *tightened, abx_error **err)
     if (st.st_mode & 022) {
         abx_fail(err, ABX_ERR_HOME, "'%s' can be written by others (mode %04o)", path,
                  st.st_mode & 07777);
-        return abx_hint(err, "chmod 700 '%s'", path);
+        return is_for_us(path) ? abx_hint(err, "chmod 700 '%s'", path)
+                               : abx_hint(err, "set ABX_HOME to a new folder");
     }
     if (st.st_mode & 055) {
+        if (!is_for_us(path)) {
+            abx_fail(err, ABX_ERR_HOME,
+                     "'%s' holds other things than abx's and can be read by others (mode %04o)",
+                     path, st.st_mode & 07777);
+            return abx_hint(err, "set ABX_HOME to a new folder");
+        }
         if (chmod(path, 0700) < 0)
             return abx_fail_errno(err, ABX_ERR_HOME, errno, "cannot tighten '%s'", path);
         if (tightened)

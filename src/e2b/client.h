@@ -60,8 +60,8 @@ typedef struct abx_envd_client_options {
     /* Own way to connect (Unix socket), as in net/http_client.h; or NULL. */
     int (*dial)(void *data, abx_error **err);
     void *dial_data;
-    /* Is the sandbox still alive? Asked when a connection broke, to tell SANDBOX_ENDED from NETWORK. NULL: GET
-     * /health is asked. 1 alive, 0 gone. */
+    /* Is the sandbox still alive? Asked when a connection broke, to tell SANDBOX_ENDED from NETWORK: 1 alive, 0 gone. One that seems
+     * alive is asked for GET /health, and when that breaks, too, this is asked again. NULL: GET /health alone. */
     int (*alive)(void *data);
     /* Say more about a call that failed: change *err. May be NULL. */
     void (*explain)(void *data, abx_op_id op, abx_error *err);

@@ -258,8 +258,10 @@ static void tell_broken(abx__envd_job *job, bool gone)
 static void on_health(abx__envd_exchange *x, const abx_error *err)
 {
     abx__envd_job *job = x->data;
-    if (!abx__envd_job_left(job, x))
-        tell_broken(job, !err && x->status == 502);
+    if (!abx__envd_job_left(job, x)) {
+        const abx_envd_client *c = job->client;
+        tell_broken(job, c->alive ? err && c->alive(c->dial_data) == 0 : !err && x->status == 502);
+    }
     abx__envd_job_unref(job);
 }
 
@@ -271,8 +273,10 @@ void abx__envd_job_broken(abx__envd_job *job, const abx_error *by,
     /* also an answer that was cut short, and silence: a sandbox that dies can look like each of them */
     bool ask =
         by->id == ABX_ERR_NETWORK || by->id == ABX_ERR_BACKEND_ANSWER || by->id == ABX_ERR_TIMEOUT;
-    if (!ask || c->alive) {
-        tell_one(job, ask && c->alive(c->dial_data) == 0, abx_error_copy(by), done);
+    bool gone = ask && c->alive && c->alive(c->dial_data) == 0;
+    /* One that ends loses its connections one after the other: while others still stand it looks alive. So it has to answer, too. */
+    if (!ask || gone || (c->alive && by->id == ABX_ERR_TIMEOUT)) {
+        tell_one(job, gone, abx_error_copy(by), done);
         return;
     }
     size_t i = job->broken[0].by ? 1 : 0;

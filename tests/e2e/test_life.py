@@ -249,3 +249,12 @@ def test_gc_says_before_it_does(abx):
     assert abx.sandboxes() == [b]
     assert abx.ok("gc", "--json").json["removed"] == []
     assert abx.sh(b, "echo alive", code=0).out == b"alive\n"
+
+
+def test_a_command_in_it_is_told_that_it_ended(abx):
+    """Never that the network broke: whichever of its connections the end cuts first."""
+    runs = [abx.start("run", "--timeout", "300ms", "--", "sleep", "100") for _ in range(6)]
+    for run in runs:
+        out, err = run.communicate(timeout=LIMIT)
+        assert run.returncode == 125 and out == b"", (run.returncode, err)
+        assert b"E6004" in err and b"--timeout" in err, err

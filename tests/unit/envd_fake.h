@@ -37,6 +37,8 @@ typedef struct fake {
     bool refuse;   /* dial fails */
     int alive;     /* what alive() says */
     bool no_alive; /* no such function */
+    bool well;     /* GET /health is answered, outside of the script: where there is an alive() */
+    void *data;    /* a test's own */
     fake_answer answers[FAKE_MAX];
     size_t answer_count, answer_next;
     fake_request *requests[FAKE_MAX];

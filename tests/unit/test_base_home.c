@@ -152,6 +152,33 @@ static void home_that_others_can_read_is_tightened(void **state)
     assert_false(tightened);
 }
 
+/* ABX_HOME=/etc, or a project: neither its mode is changed nor does a hint say so. */
+static void folder_of_other_things_keeps_its_mode(void **state)
+{
+    static const mode_t modes[] = {0755, 0555, 0711, 01777, 0775};
+    ABX_AUTO_FREE char *path = home_at("etc");
+    ABX_AUTO_FREE char *passwd = home_at("etc/passwd");
+    ABX_AUTO_FREE char *config = home_at("etc/config.toml");
+    assert_int_equal(mkdir(path, 0700), 0);
+    kit_write(passwd, "");
+    setenv("ABX_HOME", path, 1);
+    for (size_t i = 0; i < ABX_COUNT(modes); i++) {
+        abx_error *err = NULL;
+        bool tightened = false;
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_null(abx_home_open(&tightened, &err));
+        assert_string_equal(abx_error_hint(err), "set ABX_HOME to a new folder");
+        assert_fails(err, HOME);
+        assert_false(tightened);
+        assert_int_equal(mode_of(path), modes[i]);
+    }
+    assert_int_equal(chmod(path, 0755), 0);
+    kit_write(config, "");
+    ABX_AUTO_FREE char *home = abx_home_open(NULL, NULL);
+    assert_non_null(home);
+    assert_int_equal(mode_of(path), 0700);
+}
+
 static int open_home(const char *arg)
 {
     abx_error *err = NULL;
@@ -217,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(file_is_no_home, set_up, tear_down),
         cmocka_unit_test_setup_teardown(home_that_others_can_write_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(home_that_others_can_read_is_tightened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folder_of_other_things_keeps_its_mode, set_up, tear_down),
         cmocka_unit_test_setup_teardown(home_of_another_user_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(home_that_cannot_be_made_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_choice_it_is_below_the_users_home, set_up,

@@ -205,6 +205,35 @@ static void a_gone_sandbox_is_named(void **state)
     done(&f, &run);
 }
 
+static int alive_once(void *data)
+{
+    return ++*(int *)((fake *)data)->data == 1;
+}
+
+/* It ends, and what was asked first still stood: whoever does not answer is looked at once more. One that answers broke a stream. */
+static void a_sandbox_that_is_about_to_end_is_not_alive(void **state)
+{
+    for (int answers = 0; answers < 2; answers++) {
+        fake f;
+        fake_run run;
+        int asked = 0;
+        fake_open_options(&f,
+                          &(abx_envd_client_options){.codec = ABX_E2B_JSON, .alive = alive_once});
+        f.data = &asked;
+        f.well = answers;
+        fake_answer *a = fake_stream(&f, (const char *[]){START, DATA, NULL});
+        a->n -= 7;
+        a->close = true;
+        if (!answers)
+            fake_say(&f, "", 0)->close = true;
+        fake_call(&f, &run, "process.start", RUN);
+        assert_error(&run, answers ? "NETWORK" : "SANDBOX_ENDED", "sb1");
+        assert_request(&f, 1, "GET /health ");
+        assert_int_equal(asked, answers ? 1 : 2);
+        done(&f, &run);
+    }
+}
+
 /* An answer that is cut at each of its bytes: an error each time, never a hang. */
 static void a_stream_cut_at_each_byte(void **state)
 {
@@ -563,6 +592,7 @@ int main(void)
         cmocka_unit_test(a_start_that_fails),
         cmocka_unit_test(streams_that_break),
         cmocka_unit_test(a_gone_sandbox_is_named),
+        cmocka_unit_test(a_sandbox_that_is_about_to_end_is_not_alive),
         cmocka_unit_test(a_stream_cut_at_each_byte),
         cmocka_unit_test(an_answer_in_single_bytes),
         cmocka_unit_test(envelopes_that_do_not_fit),

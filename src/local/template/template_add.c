@@ -279,9 +279,12 @@ int abx_template_add(abx_store *s, const char *name, const char *source, abx_ids
                         "use up to 63 of a-z, 0-9, '-', '.' and '_', beginning with a letter or a "
                         "digit; 'host' is taken");
     }
-    if (source[0] != '/' || stat(source, &st) < 0)
-        return abx_fail_errno(err, ABX_ERR_FILE_NOT_FOUND, source[0] == '/' ? errno : EINVAL,
-                              "cannot open '%s'", source);
+    if (source[0] != '/' || stat(source, &st) < 0) {
+        abx_fail_errno(err, ABX_ERR_FILE_NOT_FOUND, source[0] == '/' ? errno : EINVAL,
+                       "cannot open '%s'", source);
+        return abx_hint(err, "an image is a file or a folder here, no registry is asked: 'docker "
+                             "save IMAGE -o FILE' makes one");
+    }
     ABX_AUTO_FD lock = abx_store_take(s, ABX_LOCK_LAYERS, false, true, err);
     if (lock < 0)
         return -1;

@@ -79,6 +79,53 @@ static void connections_are_checked(void **state)
     unsetenv("ABX_PROVIDER");
 }
 
+/* What is given, what the environment adds, and nothing of what this provider does not take. */
+static void a_connection_is_told_whole(void **state)
+{
+    rig *r = *state;
+    abx_error *err = NULL;
+    setenv("ABX_API_KEY", "e2b_0123456789", 1);
+    abx_provider *p =
+        rig_open(r->ctx, "{\"provider\":\"alicloud-express\",\"config\":true,"
+                         "\"domain\":\"d.example\",\"options\":{\"region\":\"cn-shanghai\"}}");
+    char *told = abx_provider_connection(p, &err);
+    rig_must(told, err);
+    assert_non_null(strstr(told, "\"provider\":\"alicloud-express\""));
+    assert_non_null(strstr(told, "\"apiKey\":\"e2b_0123456789\""));
+    assert_non_null(strstr(told, "\"domain\":\"d.example\""));
+    assert_non_null(strstr(told, "\"region\":\"cn-shanghai\""));
+    abx_free(told);
+    abx_provider_close(p);
+    p = rig_open(r->ctx, "{\"provider\":\"local\",\"config\":true}");
+    told = abx_provider_connection(p, &err);
+    rig_must(told, err);
+    assert_null(strstr(told, "e2b_0123456789"));
+    abx_free(told);
+    abx_provider_close(p);
+    unsetenv("ABX_API_KEY");
+}
+
+static void a_sandbox_is_found(void **state)
+{
+    rig *r = *state;
+    char options[192];
+    abx_error *err = NULL;
+    snprintf(options, sizeof(options), "{\"home\":\"%s\"}", r->home);
+    abx_context *ctx = abx_context_new(options, &err);
+    rig_must(ctx, err);
+    abx_provider *p = rig_open(ctx, NULL);
+    char beginning[8];
+    snprintf(beginning, sizeof(beginning), "%.6s", r->sandbox);
+    holds(abx_sandbox_find(p, beginning, &err), err, r->sandbox);
+    holds(abx_sandbox_find(p, r->sandbox, &err), err, "\"provider\":\"local\"");
+    assert_null(abx_sandbox_find(p, "zzzzzzzzzzzz0000", &err)); /* nobody named a provider */
+    rig_fails(&err, "E3001");
+    abx_provider_close(p);
+    p = rig_open(ctx, "{\"provider\":\"alicloud-express\"}");
+    holds(abx_sandbox_find(p, "zzzzzzzzzzzz0000", &err), err, "\"provider\":\"alicloud-express\"");
+    abx_context_free(ctx);
+}
+
 static void the_configuration_is_read_as_the_command_line_does(void **state)
 {
     rig *r = *state;
@@ -110,6 +157,8 @@ int main(void)
         cmocka_unit_test(a_plugin_comes_and_goes),
         cmocka_unit_test(a_feature_that_is_not_there_is_told),
         cmocka_unit_test(connections_are_checked),
+        cmocka_unit_test(a_connection_is_told_whole),
+        cmocka_unit_test(a_sandbox_is_found),
         cmocka_unit_test(the_configuration_is_read_as_the_command_line_does),
     };
     return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -71,6 +71,11 @@ int abx_read_file_at(int dirfd, const char *path, size_t max, abx_buf *out, abx_
         return 1;
     if (fd < 0)
         return abx_fail_errno(err, ABX_ERR_FILE, errno, "cannot open '%s'", path);
+    return abx_read_open_file(fd, path, max, out, err);
+}
+
+int abx_read_open_file(int fd, const char *path, size_t max, abx_buf *out, abx_error **err)
+{
     struct stat st;
     if (fstat(fd, &st) < 0)
         return abx_fail_errno(err, ABX_ERR_FILE, errno, "cannot stat '%s'", path);

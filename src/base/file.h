@@ -30,6 +30,8 @@ char *abx_home_path(abx_error **err);
  * -1 otherwise. The buffer is 0-terminated. */
 int abx_read_file(const char *path, size_t max, abx_buf *out, abx_error **err);
 int abx_read_file_at(int dirfd, const char *path, size_t max, abx_buf *out, abx_error **err);
+/* The same of a file that is open at its start; it stays open. path: its name in errors. 0 or -1. */
+int abx_read_open_file(int fd, const char *path, size_t max, abx_buf *out, abx_error **err);
 
 /* Replace `path` by these bytes: a temporary file beside it, mode, fsync (if durable), rename. The old
  * or the new file is there at any moment, whole. */

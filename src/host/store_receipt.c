@@ -219,27 +219,47 @@ static int check_link(const abx_store_entry *e, const char *target, const char *
     return broken(id, path, "does not fit what is there", err);
 }
 
+/* The receipt of a real folder in one step; -1: it is another case, or there is none. */
+static int open_receipt(int dir, const char *id)
+{
+    ABX_AUTO_FREE char *name = abx_format("%s/%s", id, ABX_STORE_RECEIPT);
+    return abx_open_beneath(dir, name, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
+}
+
+/* Its holder, then its receipt in it. As abx__receipt_read, but what is read goes to *text. */
+static int find_receipt(int dir, const char *id, const char *path, const char *file, char **target,
+                        int *holder, abx_buf *text, abx_error **err)
+{
+    ABX_AUTO_ERROR why = NULL;
+    *holder = open_holder(dir, id, target);
+    if (*holder < 0 && errno == ENOENT && abx__store_put_back(dir, id))
+        *holder = open_holder(dir, id, target);
+    if (*holder < 0 && errno == ENOENT)
+        return 1;
+    if (*holder < 0)
+        return abx_fail_errno(err, ABX_ERR_PROVIDER_INTEGRITY, errno, "cannot use '%s'", path);
+    int rc = abx_read_file_at(*holder, ABX_STORE_RECEIPT, RECEIPT_MAX, text, &why);
+    if (rc == 1)
+        return no_receipt(id, path, err);
+    return rc < 0 ? broken(id, file, "cannot be read", err) : 0;
+}
+
 int abx__receipt_read(const char *home, int dir, const char *id, abx_store_entry *out,
                       int *folder_fd, abx_error **err)
 {
     ABX_AUTO_FREE char *target = NULL;
     ABX_AUTO_FREE char *path = abx_format("%s/providers/%s", home, id);
-    ABX_AUTO_BUF text = ABX_BUF(0);
-    *out = (abx_store_entry){0};
-    ABX_AUTO_FD holder = open_holder(dir, id, &target);
-    if (holder < 0 && errno == ENOENT && abx__store_put_back(dir, id))
-        holder = open_holder(dir, id, &target);
-    if (holder < 0 && errno == ENOENT)
-        return 1;
-    if (holder < 0)
-        return abx_fail_errno(err, ABX_ERR_PROVIDER_INTEGRITY, errno, "cannot use '%s'", path);
     ABX_AUTO_FREE char *file = abx_format("%s/%s", path, ABX_STORE_RECEIPT);
+    ABX_AUTO_BUF text = ABX_BUF(0);
     ABX_AUTO_ERROR why = NULL;
-    int rc = abx_read_file_at(holder, ABX_STORE_RECEIPT, RECEIPT_MAX, &text, &why);
-    if (rc == 1)
-        return no_receipt(id, path, err);
-    if (rc < 0)
-        return broken(id, file, "cannot be read", err);
+    ABX_AUTO_FD holder = -1;
+    ABX_AUTO_FD receipt = folder_fd ? -1 : open_receipt(dir, id);
+    *out = (abx_store_entry){0};
+    if (receipt < 0 || abx_read_open_file(receipt, file, RECEIPT_MAX, &text, &why) < 0) {
+        int rc = find_receipt(dir, id, path, file, &target, &holder, &text, err);
+        if (rc != 0)
+            return rc;
+    }
     if (abx__receipt_parse(id, file, text.data, text.len, out, err) < 0)
         return -1;
     if (check_link(out, target, id, file, err) < 0) {

@@ -109,7 +109,7 @@ static int start_on_sandbox(abx_host *host, const char *forced, const char *word
     if (abx_host_find(host, forced, word, &found, err) < 0)
         return -1;
     const char *id = found.id, *provider = found.provider;
-    if (strcmp(id, word) != 0)
+    if (!abx_str_eq(id, word))
         set_sandbox(call, id);
     if (abx_call_op(call)->id == ABX_OP_SANDBOX_FORK) /* what it makes needs an entry of its own */
         return abx__host_create(host, provider, call, err);

@@ -115,7 +115,7 @@ static void on_event(abx_call *call, const char *type, yyjson_val *event, void *
     if (c && !c->ended) {
         push(r, c);
         ABX_AUTO_JSON copy = abx_json_copy(event);
-        abx_epp_event_send(c->request, type, yyjson_doc_mut_copy(copy, NULL));
+        js_call_event(session_of(r), c, type, yyjson_doc_mut_copy(copy, NULL));
     } else if (!r->id && r->owned) {
         item *i = ABX_NEW(item);
         i->type = abx_strdup(type);

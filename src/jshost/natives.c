@@ -37,7 +37,7 @@ static JSValue native_event(JSContext *ctx, JSValueConst self, int argc, JSValue
     if (!d)
         return JS_EXCEPTION;
     if (c && !c->ended)
-        abx_epp_event_send(c->request, type, yyjson_doc_mut_copy(d, NULL));
+        js_call_event(session_of(ctx), c, type, yyjson_doc_mut_copy(d, NULL));
     yyjson_doc_free(d);
     return JS_UNDEFINED;
 }

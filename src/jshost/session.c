@@ -75,6 +75,27 @@ static void on_quiet(uv_timer_t *t)
         abx_code_let_go();
 }
 
+typedef struct js_late {
+    struct js_late *next;
+    char *type;
+    yyjson_mut_doc *event;
+} js_late;
+
+/* send: else they are dropped. */
+static void clear_late(js_call *c, bool send)
+{
+    for (js_late *l = c->late, *next; l; l = next) {
+        next = l->next;
+        if (send)
+            abx_epp_event_send(c->request, l->type, ABX_TAKE(l->event));
+        yyjson_mut_doc_free(l->event);
+        free(l->type);
+        free(l);
+    }
+    c->late = NULL;
+    c->late_end = &c->late;
+}
+
 static void answer(js_session *s, js_call *c)
 {
     js_call **at = &s->calls;
@@ -91,6 +112,7 @@ static void answer(js_session *s, js_call *c)
     else
         abx_epp_end(c->request, ABX_TAKE(c->result));
     abx_error_free(c->error);
+    clear_late(c, false);
     for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
         abx_buf_clear(&c->waiting[i]);
     free(c);
@@ -125,8 +147,26 @@ void js_call_push(js_session *s, js_call *c)
 {
     for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
         push_channel(s, c, (abx_channel)i);
+    if (js_call_waiting(c) == 0)
+        clear_late(c, true);
     if (c->ended && (c->error || js_call_waiting(c) == 0))
         answer(s, c);
+}
+
+void js_call_event(js_session *s, js_call *c, const char *type, yyjson_mut_doc *event)
+{
+    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
+        push_channel(s, c, (abx_channel)i);
+    if (js_call_waiting(c) == 0) {
+        clear_late(c, true);
+        abx_epp_event_send(c->request, type, event);
+        return;
+    }
+    js_late *l = ABX_NEW(js_late);
+    l->type = abx_strdup(type);
+    l->event = event;
+    *c->late_end = l;
+    c->late_end = &l->next;
 }
 
 static JSValue number(js_session *s, uint64_t n)
@@ -145,6 +185,7 @@ static void on_request(abx_epp_request *r, yyjson_val *params, void *data)
     js_call *c = ABX_NEW(js_call);
     c->request = r;
     c->id = abx_epp_request_id(r);
+    c->late_end = &c->late;
     for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
         abx_buf_init(&c->waiting[i], ABX_JS_WAITING_MAX);
     c->next = s->calls;

@@ -13,7 +13,8 @@ typedef struct js_call {
     uint64_t id;
     abx_buf waiting
         [ABX_CH_COUNT]; /* bytes that the window did not let through, or that more is added to first */
-    bool ended;         /* answered by the module: goes out when nothing waits */
+    struct js_late *late, **late_end; /* events behind bytes that wait */
+    bool ended;                       /* answered by the module: goes out when nothing waits */
     yyjson_mut_doc *result;
     abx_error *error;
     struct js_run *run; /* carries its bytes (kit_run.c), or NULL */
@@ -47,6 +48,8 @@ void js_session_write(const void *bytes, size_t n, void *data);
 js_call *js_session_find(js_session *s, uint64_t id);
 /* Send what waits, as far as the window goes; answer it when it was ended and nothing waits any more (c is gone then). */
 void js_call_push(js_session *s, js_call *c);
+/* Tell an event, behind the bytes that came before it: while these wait, it does. event: taken over. */
+void js_call_event(js_session *s, js_call *c, const char *type, yyjson_mut_doc *event);
 /* Bytes of all channels. */
 size_t js_call_waiting(const js_call *c);
 extern const abx_epp_plugin_handlers js_session_handlers;

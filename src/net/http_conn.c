@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 
 #include "net/http_server_inner.h"
 
-enum { READS_AT_ONCE = 4 };
+enum { READS_AT_ONCE = 4, GONE_MS = 10000 };
 
 static void on_poll(uv_poll_t *p, int status, int events);
 
@@ -218,9 +220,20 @@ static bool peer_gone(const abx__conn *c)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP | POLLNVAL | POLLPRI));
 }
 
+/* With a full window nothing that is written tells whether the peer is there: the kernel asks, and gives up after a while. */
+static void limit_waiting(const abx__conn *c)
+{
+    uint64_t ms = c->server->options.gone_timeout_ms;
+    unsigned most = (unsigned)(ms ? ms : GONE_MS);
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most,
+                     sizeof most); /* no TCP: refused */
+}
+
 /* The peer has closed its sending side. After a whole request that is allowed, but it may also be gone. */
 static void conn_half(abx__conn *c)
 {
+    if (!c->half)
+        limit_waiting(c);
     c->half = true;
     if (c->linger || peer_gone(c))
         abx__conn_kill(c, false);

@@ -32,6 +32,9 @@ typedef struct abx_http_server_options {
     uint64_t
         stall_timeout_ms; /* a peer that takes no byte of an answer, or sends none of a body that is
                                   read, for so long is cut off; 0: never */
+    uint64_t
+        gone_timeout_ms; /* TCP: a peer that has closed its sending side and takes nothing of what waits for
+                                 it for so long is gone; 0: 10 s */
     const char *server_name; /* Server: header, or NULL for none */
     /* The body of an answer that the server gives by itself (400, 408, 413, 431, 501, 505) as JSON, written to out; its length. NULL: the
      * reason as plain text. */

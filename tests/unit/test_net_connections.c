@@ -254,6 +254,35 @@ static void test_tcp_peer_gone(void **state)
     app_close(&a);
 }
 
+/* A peer that has closed its sending side and takes nothing looks as one that is gone: the server cannot write to find out. */
+static void test_tcp_peer_takes_nothing(void **state)
+{
+    (void)state;
+    app a;
+    int port = 0;
+    ABX_AUTO_ERROR err = NULL;
+
+    app_open(&a, &(abx_http_server_options){.gone_timeout_ms = 200});
+    assert_int_equal(abx_http_server_listen_tcp(a.server, "127.0.0.1", 0, &port, &err), 0);
+    peer p = connect_tcp(&a, port);
+    say(&p, GET("/stream?n=30000000"));
+    for (size_t before = 1; before != a.streamed;) {
+        before = a.streamed;
+        for (int i = 0; i < 50; i++, usleep(200))
+            app_turn(&a);
+    }
+    assert_int_equal(a.closed, 0);
+    assert_int_equal(shutdown(p.fd, SHUT_WR), 0);
+    for (int i = 0; i < 20000 && !a.closed; i++) {
+        app_turn(&a);
+        usleep(1000);
+    }
+    assert_int_equal(a.closed, 1);
+    assert_int_equal(a.complete, 0);
+    peer_close(&p);
+    app_close(&a);
+}
+
 static void test_abort(void **state)
 {
     (void)state;
@@ -420,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_half_close),
         cmocka_unit_test(test_no_busy_waiting),
         cmocka_unit_test(test_tcp_peer_gone),
+        cmocka_unit_test(test_tcp_peer_takes_nothing),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_sse),
         cmocka_unit_test(test_stream_backpressure),

@@ -30,7 +30,9 @@ static void free_session(js_session *s, uv_loop_t *loop)
     for (size_t i = 0; i < ABX_COUNT(mine); i++)
         JS_FreeValue(ctx, mine[i]);
     uv_close((uv_handle_t *)&s->timer, NULL);
-    uv_close((uv_handle_t *)&s->out, NULL);
+    uv_close((uv_handle_t *)&s->quiet, NULL);
+    uv_close((uv_handle_t *)&s->out.pipe, NULL);
+    uv_close((uv_handle_t *)&s->out.idle, NULL);
     abx_js_close(&s->js);
     for (int i = 0; i < 100 && uv_run(loop, UV_RUN_NOWAIT); i++)
         ;
@@ -52,8 +54,7 @@ static int js_rig_run(const char *driver, const uint8_t *data, size_t size)
     ABX_CHECK(abx_js_bundle_read(&bundle, bytes.data, bytes.len, &err) == 0);
     ABX_CHECK(js_session_open(&s, &loop, &bundle, &err) == 0);
     s.js.run_ms = 2000;
-    ABX_CHECK(uv_pipe_init(&loop, &s.out, 0) == 0);
-    ABX_CHECK(uv_pipe_open(&s.out, open("/dev/null", O_WRONLY | O_CLOEXEC)) == 0);
+    js_output_open(&s.out, &loop, open("/dev/null", O_WRONLY | O_CLOEXEC));
 
     abx_js_enter(&s.js);
     JSContext *ctx = s.js.ctx;

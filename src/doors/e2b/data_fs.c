@@ -218,7 +218,12 @@ static void on_removed(void *arg, yyjson_val *result, const abx_error *err)
         e2b_task_answer(arg, NULL);
 }
 
+/* Without a path it were the whole home: asked for by nobody. */
 void e2b_rpc_remove(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
 {
+    if (!*abx_json_str(q, "path", "")) {
+        abx_e2b_fail(c, ABX_E2B_CODE_INVALID_ARGUMENT, "a path is needed");
+        return;
+    }
     begin(d, c, q, ABX_OP_FS_REMOVE, on_removed);
 }

@@ -143,13 +143,15 @@ static abx_error *folder_error(const e2b_proc *p, const abx_error *err)
 
 static void on_folder(void *arg, yyjson_val *file, const abx_error *err)
 {
-    (void)file;
     failed *f = arg;
     e2b_proc *p = f->proc;
     const char *cwd = abx_json_str(yyjson_doc_get_root(p->config), "cwd", "");
     ABX_AUTO_ERROR told = NULL;
     if (err && err->id == ABX_ERR_FILE_NOT_FOUND)
         told = abx_error_new(ABX_ERR_START_FAILED, "cwd '%s' does not exist", cwd);
+    else if (file && abx_str_eq(abx_json_str(file, "type", NULL),
+                                "file")) /* not every provider says what was wrong */
+        told = abx_error_new(ABX_ERR_START_FAILED, "cwd '%s' is not a directory", cwd);
     else if (abx_str_eq(f->err->about, "cwd"))
         told = folder_error(p, f->err);
     else if (f->err->about)

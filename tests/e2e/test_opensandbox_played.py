@@ -69,6 +69,7 @@ def test_it_is_made_looked_at_and_ended(cloud):
     there = cloud.tape["get"].json
     assert info["state"] == "running" and info["template"] == there["image"]["uri"] and info["metadata"] == there["metadata"]
     cloud.ok("kill", made["id"])
+    cloud.tape.play("GET /v1/sandboxes/[^/]+$", "get-deleted")  # no longer known here: the service is asked
     assert cloud("info", "--json", made["id"], code=3).error["code"] == "E3001"
 
 

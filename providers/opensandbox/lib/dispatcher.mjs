@@ -96,7 +96,7 @@ export class Dispatcher {
       case "process.start": return processes.start(id, p, emit, signal);
       case "process.attach": return processes.attach(id, p, emit, signal);
       case "process.detach": return processes.detach(id, p.processId);
-      case "process.signal": return processes.signal(id, p.processId, p.signal);
+      case "process.signal": return terminals.has(id, p.processId) ? terminals.signal(id, p.processId, p.signal) : processes.signal(id, p.processId, p.signal);
       case "process.list": return { processes: (await processes.list(id)).map(({ told, ...one }) => one) };
       case "fs.read": return files.read(id, p, emit, signal);
       case "fs.write": return files.write(id, p, input, signal);

@@ -43,6 +43,14 @@ export const findProgram = (program, otherwise) => {
 
 export const setUp = `export HOME="\${HOME:-$(cd && pwd)}" USER="\${USER:-$(id -un 2>/dev/null)}" PATH\n`;
 
+/** "SIGTERM", "term" or "15" → "TERM". */
+export const signalName = (word) => {
+  const plain = word.toUpperCase().replace(/^SIG/, "");
+  const name = /^\d+$/.test(plain) ? NUMBERS[Number(plain)] : plain;
+  if (!name || !NUMBERS.includes(name)) throw usage(`no such signal: '${word}'`);
+  return name;
+};
+
 export class Processes {
   constructor(client, files) {
     Object.assign(this, { client, files, running: new Map() });
@@ -298,9 +306,7 @@ kill -0 "$p" 2>/dev/null || { echo ended; exit; }; kill -s ${signal} -- "-$p" &&
   }
 
   async signal(id, processId, word) {
-    const plain = word.toUpperCase().replace(/^SIG/, "");
-    const name = /^\d+$/.test(plain) ? NUMBERS[Number(plain)] : plain;
-    if (!name || !NUMBERS.includes(name)) throw usage(`no such signal: '${word}'`);
+    const name = signalName(word);
     this.checkName(processId);
     const went = await this.send(id, processId, name);
     if (went === "none" || went === "ended") throw noProcess(processId);

@@ -2,7 +2,7 @@
 // end of a session before the last of its output, and bash has Ctrl-C switched off. Two marks say where the output begins and ends.
 
 import { Failure, cancelled, unsupported, usage } from "./errors.mjs";
-import { findProgram, folderOf, killScript, newName, setUp } from "./processes.mjs";
+import { findProgram, folderOf, killScript, newName, setUp, signalName } from "./processes.mjs";
 import { NUMBERS, quote, script } from "./shell.mjs";
 
 const text = new TextEncoder();
@@ -131,7 +131,8 @@ export class Terminals {
       if (found[0] === "+") {
         one.begun = true;
         this.open.set(one.name, one);
-        one.emit("pty.started", { stream: one.emit.stream, id: one.name, pid: Number(found.slice(1)) });
+        one.pid = Number(found.slice(1));
+        one.emit("pty.started", { stream: one.emit.stream, id: one.name, pid: one.pid });
       } else if (found[0] === "!") {
         return one.over(new Failure("E6006", found === "!cd" ? "the folder is none that a process can start in" : "no such program"));
       } else {
@@ -172,6 +173,17 @@ export class Terminals {
 
   resize(id, params) {
     this.get(id, params.ptyId).socket.send(JSON.stringify({ type: "resize", cols: params.cols, rows: params.rows }));
+  }
+
+  has(id, ptyId) {
+    return this.open.get(ptyId)?.id === id;
+  }
+
+  /** To all that runs on it; KILL closes it. */
+  async signal(id, ptyId, word) {
+    const name = signalName(word), one = this.get(id, ptyId);
+    if (name === "KILL") return this.close(id, { ptyId });
+    if (one.pid) await script(this.client, id, `kill -s ${name} -- -${one.pid} 2>/dev/null || kill -s ${name} ${one.pid}`);
   }
 
   async close(id, params) {

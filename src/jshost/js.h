@@ -14,7 +14,8 @@
 
 #define ABX_JS_STACK_MAX ((size_t)4 << 20)
 #define ABX_JS_RUN_MS    10000u /* that code may run without giving way, unless the owner says less */
-#define ABX_JS_SLICE_MS  10u    /* of queued work between two turns of the loop */
+#define ABX_JS_LOAD_MS   8000u /* the same while it is loaded: less than ABX_EPP_START_MS */
+#define ABX_JS_SLICE_MS  10u   /* of queued work between two turns of the loop */
 #define ABX_JS_NO_MEMORY "it ran out of memory"
 
 typedef struct abx_js {

@@ -197,6 +197,7 @@ static JSValue native_greeted(JSContext *ctx, JSValueConst self, int argc, JSVal
         return JS_EXCEPTION;
     s->loading = false;
     s->greeted = true;
+    s->js.run_ms = s->call_run_ms;
     abx_epp_greeted(s->epp, yyjson_doc_mut_copy(d, NULL), NULL);
     yyjson_doc_free(d);
     return JS_UNDEFINED;

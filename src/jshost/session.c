@@ -12,6 +12,9 @@
 #include "epp/epp.h"
 #include "jshost/lazy.h"
 
+_Static_assert(ABX_JS_LOAD_MS < ABX_EPP_START_MS,
+               "the module's reason must come before the host's patience ends");
+
 enum {
     READ_SIZE = 256 * 1024,
     QUIET_MS = 500 /* after its last call a process lets go of its code */
@@ -262,6 +265,9 @@ static int on_initialize(yyjson_val *params, yyjson_mut_doc *d, yyjson_mut_val *
     int64_t call_ms = abx_json_int(params, "callTimeoutMs", ABX_JS_RUN_MS);
     if (call_ms > 0 && (uint64_t)call_ms < s->js.run_ms)
         s->js.run_ms = (uint64_t)call_ms;
+    s->call_run_ms = s->js.run_ms;
+    if (s->js.run_ms > ABX_JS_LOAD_MS)
+        s->js.run_ms = ABX_JS_LOAD_MS;
     abx_js_enter(&s->js);
     JSValue argv[] = {
         abx_js_from_json(s->js.ctx, params),

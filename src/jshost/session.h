@@ -28,6 +28,7 @@ typedef struct js_session {
     abx_epp_plugin *epp;
     js_call *calls;
     JSValue load, request, input, input_end, cancel, resume, describe; /* of js/core.js */
+    uint64_t call_run_ms;  /* how long code may run once the module is loaded */
     bool greeted, loading; /* the module is being loaded: it has to settle */
     uv_pipe_t in;
     js_output out;

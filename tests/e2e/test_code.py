@@ -1,6 +1,7 @@
 """Code with kept state: python, javascript, bash; contexts, interrupts, rich results, the notebook on a terminal."""
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -660,3 +661,31 @@ def test_a_notebook_of_bash(shared, box, terminal):
     t.expect("n13\r\nn23\r\n")
     t.write(b"\x04")
     assert t.end() == 0
+
+
+# --- what a provider leaves out -----------------------------------------------------------------------------
+
+NAMELESS = r"""
+import json, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    answer = {"protocol": "epp/1", "features": ["code"]} if m["method"] == "initialize" else {"id": "b1", "name": "b1", "state": "running"}
+    if m["method"] == "code.run":
+        event = {"stream": m["id"], "kind": "error", **json.loads(m["params"]["code"])}
+        print(json.dumps({"jsonrpc": "2.0", "method": "code.event", "params": event}), flush=True)
+        answer = {}
+    if "id" in m:
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": answer}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("event, line", [({"name": "", "value": "exit status 1"}, "Error: exit status 1\n"), ({"name": "Bad", "value": ""}, "Bad\n"),
+                                         ({"name": "", "value": ""}, "Error\n"), ({"name": "Bad", "value": "luck"}, "Bad: luck\n"), ({}, "Error\n")])
+def test_an_error_without_a_name_is_one_line(abx, event, line):
+    folder = abx.work / "nameless"
+    folder.mkdir()
+    (folder / "abx-provider.toml").write_text('schema = 1\nid = "nameless"\nname = "Nameless"\nversion = "0.1.0"\n[runtime]\nkind = "exec"\n'
+                                              'protocol = "epp/1"\ncommand = ["python3", "plugin.py"]\nfeatures = ["code"]\n')
+    (folder / "plugin.py").write_text(NAMELESS)
+    box = abx.ok("create", "-q", "--provider", folder).text.strip()
+    assert abx("code", "--provider", folder, box, "-c", json.dumps(event), code=1).errors == line

@@ -35,6 +35,23 @@ def test_124_time_limit_of_the_command(shared, box):
     assert last["type"] == "exit" and last["timedOut"] is True and last["source"] == "abx"
 
 
+def test_124_names_the_limit_that_ended_it(shared, box):
+    told = "was ended by its time limit"
+    assert f"the command {told}: --timeout 200ms" in shared("exec", "--timeout", "200ms", box, "--", "sleep", "100", code=124).errors
+    assert f"the command {told}: --command-timeout 200ms" in shared("run", "--command-timeout", "200ms", "--", "sleep", "100", code=124).errors
+    assert f"the code {told}: --timeout 200ms" in shared("code", "--timeout", "200ms", "--lang", "bash", box, "-c", "sleep 100", code=124).errors
+    job = shared.ok("exec", "-d", "--timeout", "200ms", box, "--", "sleep", "100").text.strip()
+    assert f"process '{job}' {told}" in shared("wait", box, job, code=124).errors
+    for quiet in ("-q", "--json"):
+        assert shared("exec", quiet, "--timeout", "200ms", box, "--", "sleep", "100", code=124).err == b""
+
+
+def test_125_the_life_of_the_sandbox_of_a_run_is_over(shared):
+    """--timeout of run is the sandbox's: it is gone before its command ended."""
+    error = shared("run", "--json", "--timeout", "300ms", "--", "sleep", "100", code=125).error
+    assert error["code"] == "E6004" and "its life of 300ms is over" in error["message"] and "--command-timeout" in error["hint"]
+
+
 def test_125_abx_failed_beside_the_command(shared):
     shared("exec", "nosuchsandbox", "--", "true", code=125)
     shared("shell", "nosuchsandbox", code=125)

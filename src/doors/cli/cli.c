@@ -391,6 +391,18 @@ void abx_cli_note(const abx_cli *cli, const char *fmt, ...)
     va_end(ap);
 }
 
+void abx_cli_note_timeout(const abx_cli *cli, const char *what)
+{
+    bool runs = cli->args->verb->id == ABX_VERB_RUN; /* its --timeout is the life of the sandbox */
+    abx_flag_id flag = runs ? ABX_FLAG_COMMAND_TIMEOUT : ABX_FLAG_TIMEOUT;
+    const char *limit = abx_flag_value(cli->args, flag, NULL);
+    if (limit)
+        abx_cli_note(cli, "abx: %s was ended by its time limit: --%s %s", what,
+                     abx_flag_row(flag)->name, limit);
+    else
+        abx_cli_note(cli, "abx: %s was ended by its time limit", what);
+}
+
 void abx_cli_warn(const abx_cli *cli, const char *fmt, ...)
 {
     va_list ap;

@@ -126,6 +126,8 @@ int abx_cli_report(const abx_cli *cli, const abx_error *e);
 void abx_cli_note(const abx_cli *cli, const char *fmt, ...) ABX_PRINTF(2, 3);
 /* The same for what may not be missed: also when quiet. */
 void abx_cli_warn(const abx_cli *cli, const char *fmt, ...) ABX_PRINTF(2, 3);
+/* A note that its time limit ended what ran, with the flag that set it, if one of this call did. what: "the command". */
+void abx_cli_note_timeout(const abx_cli *cli, const char *what);
 static inline bool abx_cli_json(const abx_cli *cli)
 {
     return cli->format == ABX_OUT_JSON || cli->format == ABX_OUT_JSONL;

@@ -126,9 +126,10 @@ static void on_error(running *r, yyjson_val *event)
     const char *trace = abx_json_str(event, "traceback", "");
     size_t n = strlen(trace);
     bool whole = n > 0 && trace[n - 1] == '\n';
-    ABX_AUTO_FREE char *text = n > 0 ? abx_format("%s%s", trace, whole ? "" : "\n")
-                                     : abx_format("%s: %s\n", abx_json_str(event, "name", "Error"),
-                                                  abx_json_str(event, "value", ""));
+    const char *name = abx_json_str(event, "name", ""), *value = abx_json_str(event, "value", "");
+    ABX_AUTO_FREE char *text =
+        n > 0 ? abx_format("%s%s", trace, whole ? "" : "\n")
+              : abx_format("%s%s%s\n", *name ? name : "Error", *value ? ": " : "", value);
     write_out(r, &r->err_out, text, strlen(text));
 }
 
@@ -225,6 +226,8 @@ static void tell_kernel(const running *r)
 {
     yyjson_val *result = yyjson_doc_get_root(r->result);
     const char *fresh = abx_json_str(result, "fresh", NULL);
+    if (abx_json_bool(result, "timedOut", false))
+        abx_cli_note_timeout(r->cli, "the code");
     if (fresh)
         abx_cli_note(r->cli, "note: this ran in a fresh kernel: %s", fresh);
     if (abx_json_bool(result, "stateLost", false) && !r->failed && r->options->notebook)

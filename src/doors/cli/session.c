@@ -193,8 +193,10 @@ static void close_all(abx_session *s)
 /* Why it failed, when that was a limit of the sandbox. */
 static void tell_limit(const abx_session *s)
 {
-    const char *limit =
-        s->result ? abx_json_str(yyjson_doc_get_root(s->result), "limit", NULL) : NULL;
+    yyjson_val *result = yyjson_doc_get_root(s->result);
+    const char *limit = abx_json_str(result, "limit", NULL);
+    if (abx_json_bool(result, "timedOut", false))
+        abx_cli_note_timeout(s->cli, "the command");
     if (abx_str_eq(limit, "memory"))
         abx_cli_warn(
             s->cli, "abx: out of memory: the sandbox was at its limit, a process in it was killed");

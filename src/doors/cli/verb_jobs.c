@@ -190,6 +190,10 @@ static int wait_one(abx_cli *cli, const char *job, yyjson_mut_doc *d, yyjson_mut
     if (!yyjson_mut_obj_get(o, "id"))
         abx_mut_str(d, o, "id", job);
     yyjson_mut_arr_append(list, o);
+    if (abx_json_bool(root, "timedOut", false) && !abx_cli_json(cli)) {
+        ABX_AUTO_FREE char *what = abx_format("process '%s'", job);
+        abx_cli_note_timeout(cli, what);
+    }
     int code = abx_process_code(root);
     if (code < 0)
         return abx_fail(err, ABX_ERR_BACKEND_ANSWER, "the end of process '%s' came without a code",

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "doors/cli/dry_run.h"
@@ -68,6 +69,20 @@ static int take_command(abx_cli *cli, yyjson_val *sandbox, abx_error **err)
     return abx_hint(err, "give one: abx run --template %.80s -- COMMAND", name);
 }
 
+/* The sandbox is gone before its command ended: was its life over? begun_ms: before it was made. */
+static void explain_end(const abx_cli *cli, uint64_t begun_ms, abx_error **err)
+{
+    uint64_t life = abx_flag_number(cli->args, ABX_FLAG_TIMEOUT, ABX_FOREVER);
+    if (!err || !*err || (*err)->id != ABX_ERR_SANDBOX_ENDED || abx_now_mono_ms() - begun_ms < life)
+        return;
+    char *message = abx_format("%s: its life of %s is over", (*err)->message,
+                               abx_flag_value(cli->args, ABX_FLAG_TIMEOUT, ""));
+    free((*err)->message);
+    (*err)->message = message;
+    (void)abx_hint(err, "--timeout is the life of the sandbox; --command-timeout is the time limit "
+                        "of the command");
+}
+
 int abx_verb_run(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
@@ -82,6 +97,7 @@ int abx_verb_run(abx_cli *cli, abx_error **err)
         return -1;
     if (cli->dry_run)
         return plan_run(cli, params, &plan, keep, err);
+    uint64_t begun_ms = abx_now_mono_ms();
     ABX_AUTO_JSON sandbox = NULL;
     if (abx_cli_call(cli, ABX_OP_SANDBOX_CREATE, params, &sandbox, err) < 0)
         return -1;
@@ -95,6 +111,8 @@ int abx_verb_run(abx_cli *cli, abx_error **err)
                           : abx_start_foreground(cli, id, &plan, !keep, err);
     if (cli->detached)
         return code;
+    if (code < 0)
+        explain_end(cli, begun_ms, err);
     if (!keep || (background && code < 0))
         end_sandbox(cli, id);
     else if (!background)

@@ -67,7 +67,7 @@ int abx_fail_errno(abx_error **err, abx_err_id id, int sys_errno, const char *fm
     va_end(ap);
     if (sys_errno == ENOSPC || sys_errno == EDQUOT)
         id = ABX_ERR_NO_SPACE;
-    if (sys_errno == EMFILE || sys_errno == ENFILE)
+    if (sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == EFBIG)
         id = ABX_ERR_QUOTA;
     *err = make(id, sys_errno, abx_format("%s: %s", text, strerror(sys_errno)));
     return -1;
@@ -158,6 +158,8 @@ const char *abx_error_hint(const abx_error *e)
         return "raise the limit of open files: ulimit -n 4096";
     if (e->id == ABX_ERR_QUOTA && e->sys_errno == ENFILE)
         return "this machine has no open file left: see sysctl fs.file-max";
+    if (e->id == ABX_ERR_QUOTA && e->sys_errno == EFBIG)
+        return "raise the limit of a file's size: ulimit -f unlimited; a file system has one, too";
     return e->hint ? e->hint : abx_err_row_of(e->id)->hint;
 }
 const char *abx_error_text(const abx_error *e)

@@ -56,7 +56,7 @@ int abx_err_find(const char *code, abx_err_id *id);
 /* Fill *err (if err is not NULL and *err is NULL: the first error wins) and return -1. */
 int abx_fail(abx_error **err, abx_err_id id, const char *fmt, ...) ABX_PRINTF(3, 4);
 /* The same, with ": strerror(sys_errno)" behind the text; keeps sys_errno. ENOSPC and EDQUOT become
- * NO_SPACE, whatever the id. */
+ * NO_SPACE, EMFILE, ENFILE and EFBIG become QUOTA, whatever the id. */
 int abx_fail_errno(abx_error **err, abx_err_id id, int sys_errno, const char *fmt, ...)
     ABX_PRINTF(4, 5);
 /* Put "TEXT: " in front of the message of *err, same code. Returns -1. */

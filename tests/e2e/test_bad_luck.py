@@ -342,10 +342,25 @@ def test_enough_descriptors(abx):
 
 
 def test_a_small_file_limit(abx):
-    r = subprocess.run(["bash", "-c", f'ulimit -f 0; exec "{ABX}" create'], env=abx.environment(),
-                       stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
-    assert r.returncode != 0 and r.returncode != 139, r
-    abx.ok("gc")
+    a = abx.create()
+    for words, code in [("create", 7), ("run -- echo hi", 125), (f"cp {a}:/etc/passwd .", 7), ("config set color never", 7),
+                        ("provider install opensandbox", 7)]:
+        r = subprocess.run(["bash", "-c", f'ulimit -f 0; exec "{ABX}" {words}'], env=abx.environment(), cwd=abx.work,
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode == code and b"E4005" in r.stderr and b"ulimit -f" in r.stderr, r
+    assert abx.sandboxes() == [a]
+
+
+@pytest.mark.parametrize("kib", [32, 64, 200])
+def test_a_small_stack(abx, kib):
+    """A soft limit is raised, a hard one told."""
+    for words in ["ls", "run -- echo hi", "provider list", "create"]:
+        r = subprocess.run(["bash", "-c", f'ulimit -Ss {kib}; exec "{ABX}" {words}'], env=abx.environment(),
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode == 0, r
+        r = subprocess.run(["bash", "-c", f'ulimit -s {kib}; exec "{ABX}" {words}'], env=abx.environment(),
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+        assert r.returncode in (7, 125) and b"limit of the stack" in r.stderr and b"ulimit -s" in r.stderr, r
 
 
 def test_ignored_sigchld_of_the_caller(abx):

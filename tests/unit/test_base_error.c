@@ -59,6 +59,15 @@ static void too_many_open_files_is_a_limit_with_its_own_hint(void **state)
     abx_error_free(err);
 }
 
+static void a_file_that_may_not_grow_is_a_limit_with_its_own_hint(void **state)
+{
+    ABX_AUTO_ERROR err = NULL;
+    abx_fail_errno(&err, ABX_ERR_HOME, EFBIG, "cannot write '%s'", "f");
+    abx_hint(&err, "use another folder");
+    assert_int_equal(err->id, ABX_ERR_QUOTA);
+    assert_non_null(strstr(abx_error_hint(err), "ulimit -f"));
+}
+
 static void errno_text_follows_a_colon(void **state)
 {
     ABX_AUTO_ERROR err = NULL;
@@ -177,6 +186,7 @@ int main(void)
         cmocka_unit_test(hint_replaces_that_of_the_row),
         cmocka_unit_test(errno_text_follows_a_colon),
         cmocka_unit_test(too_many_open_files_is_a_limit_with_its_own_hint),
+        cmocka_unit_test(a_file_that_may_not_grow_is_a_limit_with_its_own_hint),
         cmocka_unit_test(full_disk_is_no_space),
         cmocka_unit_test(copy_holds_everything),
         cmocka_unit_test(take_moves_into_the_empty_place_only),

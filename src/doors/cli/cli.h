@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 #include "base/error.h"
@@ -28,6 +29,10 @@ typedef struct abx_cli abx_cli;
 typedef void (*abx_cli_signal_cb)(abx_cli *cli, int sig, void *data);
 
 #define ABX_CLI_SIGNALS 4
+
+/* The stack that the program takes where it may, and the least that a verb can do with. Bytes. */
+#define ABX_CLI_STACK     ((rlim_t)8 << 20)
+#define ABX_CLI_STACK_MIN ((rlim_t)256 << 10)
 
 struct abx_cli {
     const abx_args *args;

@@ -38,6 +38,17 @@ static int show_help(abx_cli *cli, abx_error **err)
     return abx_print_buf(cli, &text, err);
 }
 
+static int check_stack(abx_error **err)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_STACK, &r) < 0 || r.rlim_cur >= ABX_CLI_STACK_MIN)
+        return 0;
+    (void)abx_fail(err, ABX_ERR_QUOTA, "the limit of the stack is too small: %llu KiB",
+                   (unsigned long long)r.rlim_cur >> 10);
+    return abx_hint(err, "raise it ('ulimit -s 8192', its hard limit too); %llu KiB is the least",
+                    (unsigned long long)ABX_CLI_STACK_MIN >> 10);
+}
+
 static int dispatch(abx_cli *cli, abx_error **err)
 {
     const abx_args *a = cli->args;
@@ -47,6 +58,8 @@ static int dispatch(abx_cli *cli, abx_error **err)
         return abx_verb_version(cli, err);
     if (!a->verb)
         return show_help(cli, err);
+    if (check_stack(err) < 0)
+        return -1;
     return run_verb[a->verb->id](cli, err);
 }
 

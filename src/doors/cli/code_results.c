@@ -91,8 +91,7 @@ static int save(abx_code_files *f, const format *kind, const void *bytes, size_t
     if (abx_write_full(fd, bytes, n) < 0) {
         int error = errno;
         (void)unlinkat(f->_dir_fd, name, 0); /* half a picture is of no use */
-        return abx_fail_errno(err, error == ENOSPC ? ABX_ERR_NO_SPACE : ABX_ERR_FILE, error,
-                              "cannot write '%s/%s'", f->dir, name);
+        return abx_fail_errno(err, ABX_ERR_FILE, error, "cannot write '%s/%s'", f->dir, name);
     }
     free(*path);
     *path = abx_format("%s/%s", f->dir, name);

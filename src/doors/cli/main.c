@@ -1,5 +1,6 @@
 /* abx: the program. Which adapters there are is said by the registry, which doors run as servers here; everything else is the command line's. */
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "adapters/registry.h"
@@ -16,9 +17,21 @@ static void keep_owner_rights(void)
     umask(mask & 077);
 }
 
+/* What a caller left us of the stack (ulimit -s) may be too little for us and our threads. The kernel asks for the limit
+ * whenever a stack grows, so it can still be raised; a hard limit that is too low is told by the command line. */
+static void raise_stack(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_STACK, &r) < 0 || r.rlim_cur >= ABX_CLI_STACK)
+        return;
+    r.rlim_cur = r.rlim_max < ABX_CLI_STACK ? r.rlim_max : ABX_CLI_STACK;
+    (void)setrlimit(RLIMIT_STACK, &r);
+}
+
 int main(int argc, char **argv)
 {
     keep_owner_rights();
+    raise_stack();
     /* Not a verb: how a parent that holds secrets or threads has the first process of a sandbox made. */
     if (argc == 2 && strcmp(argv[1], "__local-start") == 0)
         return abx_local_starter_main();

@@ -116,6 +116,12 @@ def test_names_are_checked(shared, tmp_path):
     assert shared("provider", "new", "demo", "--lang", "cobol", cwd=tmp_path, code=2).out == b""
 
 
+@pytest.mark.parametrize("word, near", [("javascript", "js"), ("py", "python"), ("pyhton", "python"), ("nodejs", "node"), ("cobol", None)])
+def test_a_language_of_another_name_is_hinted_at(shared, tmp_path, word, near):
+    hint = shared("provider", "new", "demo", "--json", "--lang", word, cwd=tmp_path, code=2).error["hint"]
+    assert hint.startswith(f"did you mean '{near}'?" if near else "one of: c|python|js")
+
+
 def test_a_dry_run_writes_nothing(shared, tmp_path):
     r = shared.ok("provider", "new", "demo", "--dry-run", "--json", cwd=tmp_path)
     assert "plugin.py" in r.text and not list(tmp_path.iterdir())

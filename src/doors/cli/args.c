@@ -59,10 +59,8 @@ static int set_number(abx_arg_value *v, const abx_flag *flag, const char *value,
 
 static int check_value(const abx_flag *flag, const char *value, abx_error **err)
 {
-    if (flag->type == ABX_FLAG_TYPE_CHOICE && !abx_in_list(flag->arg, value, '|')) {
-        abx_fail(err, ABX_ERR_USAGE, "flag '--%s' does not know '%s'", flag->name, value);
-        return abx_hint(err, "one of: %s", flag->arg);
-    }
+    if (flag->type == ABX_FLAG_TYPE_CHOICE && !abx_in_list(flag->arg, value, '|'))
+        return abx_fail_unknown_choice(flag, value, err);
     if (flag->type != ABX_FLAG_TYPE_PAIRS)
         return 0;
     const char *equals = strchr(value, '=');

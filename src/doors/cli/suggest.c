@@ -49,6 +49,33 @@ int abx_fail_unknown_letter(const abx_verb *verb, const char *letter, abx_error 
     return abx_hint(err, "'abx help %s' lists the flags", verb->name);
 }
 
+/* Is the one an abbreviation of the other: the same first letter, its others in the same order? "js" of "javascript" */
+static bool is_short_for(const char *brief, const char *word)
+{
+    if (*brief != *word || strlen(brief) < 2)
+        return false;
+    for (; *brief && *word; word++)
+        brief += *brief == *word;
+    return *brief == '\0';
+}
+
+int abx_fail_unknown_choice(const abx_flag *flag, const char *value, abx_error **err)
+{
+    const char *words[16];
+    size_t n = 0;
+    ABX_AUTO_FREE char *list = abx_strdup(flag->arg);
+    for (char *rest = list, *word; n < ABX_COUNT(words) && (word = strsep(&rest, "|"));)
+        words[n++] = word;
+    const char *near = abx_nearest(value, words, n);
+    for (size_t i = 0; !near && i < n; i++)
+        if (is_short_for(value, words[i]) || is_short_for(words[i], value))
+            near = words[i];
+    abx_fail(err, ABX_ERR_USAGE, "flag '--%s' does not know '%s'", flag->name, value);
+    if (near)
+        return abx_hint(err, "did you mean '%s'? One of: %s", near, flag->arg);
+    return abx_hint(err, "one of: %s", flag->arg);
+}
+
 /* The words that may stand here: first words, or second words of a group, with aliases. Fills `words` with
  * owned strings and returns how many. */
 static size_t collect_words(const char *group, char **words, size_t max)

@@ -41,7 +41,7 @@ abx_system_archive(zstd libzstd-dev)
 abx_system_archive(seccomp libseccomp-dev)
 abx_system_archive(ssl libssl-dev)
 abx_system_archive(crypto libssl-dev)
-add_library(abx_late STATIC cmake/lazy/openssl.c cmake/lazy/openssl_parts.c cmake/lazy/libm.c cmake/lazy/names.c cmake/lazy/uring.c cmake/lazy/zstd.c src/base/openssl_tables.c)
+add_library(abx_late STATIC cmake/lazy/openssl.c cmake/lazy/openssl_parts.c cmake/lazy/libm.c cmake/lazy/names.c cmake/lazy/uring.c cmake/lazy/wipe.c cmake/lazy/zstd.c src/base/openssl_tables.c)
 if(NOT ABX_SANITIZE) # sanitizers bring their own
     target_sources(abx_late PRIVATE cmake/lazy/libstdcxx.cpp cmake/lazy/exceptions.c)
     target_compile_options(abx_late PRIVATE -ffunction-sections)
@@ -62,6 +62,7 @@ abx_wrap(${CMAKE_SOURCE_DIR}/cmake/lazy/left_out.txt "" "")
 # a static program (cmake/AbxStatic.cmake) holds libm, and looks names up by itself
 abx_wrap(${CMAKE_SOURCE_DIR}/cmake/lazy/libm.txt "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:ABX_STATIC>>>:" ">")
 abx_wrap(${CMAKE_SOURCE_DIR}/cmake/lazy/names.txt "$<$<BOOL:$<TARGET_PROPERTY:ABX_STATIC>>:" ">")
+abx_wrap(${CMAKE_SOURCE_DIR}/cmake/lazy/wipe.txt "$<$<BOOL:$<TARGET_PROPERTY:ABX_STATIC>>:" ">")
 # libcrypto calls ours, and ours call libcrypto.
 add_library(abx_crypto STATIC IMPORTED)
 set_target_properties(abx_crypto PROPERTIES IMPORTED_LOCATION "${ABX_LIB_crypto}" INTERFACE_LINK_LIBRARIES abx_late)

@@ -11,21 +11,15 @@ import resource
 import signal
 import socket
 import stat
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 import engine_client
-from door import Door
 from engine import LOCAL, Engine, connection, error_of
-from harness import ROOT, Abx, count, descendants, is_alive, wait_for
+from harness import ROOT, count, descendants, is_alive, wait_for
 from test_schema import check_object
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
-from providers import MANIFEST as REST  # noqa: E402
 
 
 @pytest.fixture
@@ -461,53 +455,3 @@ def test_nothing_is_taken_from_files_or_the_environment(served):
     (served.home / "config.toml").write_text("this is no TOML = =\n")
     Engine(served)("GET", "/v1/health", connection=None, status=200)
     assert served.ok("provider", "engine", "stop", "--json").json == {"stopped": True}
-
-
-def found_in(pid, needles):
-    """Which of these bytes the memory of a process holds."""
-    found = set()
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
-        for line in maps:
-            where, mode = line.split()[:2]
-            if "r" not in mode or "[v" in line:
-                continue
-            low, high = (int(x, 16) for x in where.split("-"))
-            memory.seek(low)
-            try:
-                held = memory.read(high - low)
-            except OSError:
-                continue
-            found |= {n for n in needles if n in held}
-    return found
-
-
-if ROOT:  # nobody else may look
-    def test_the_secrets_of_a_session_end_with_it(served):
-        boxes = install(served, "own", ["process"])
-        cloud = served.folder / "cloud"
-        cloud.mkdir()
-        (cloud / "abx-provider.toml").write_text(REST, encoding="utf-8")
-        served.ok("provider", "install", cloud, "--yes")
-        other = Abx(furnished=True)
-        service = Door(other, "--provider", "local")
-        try:
-            engine = Engine(served, "--session-idle", "1s")
-            secrets = ["only-this-test-knows-it", service.key]
-            headers = [connection(provider="own", options={"boxes": boxes, "who": secrets[0]}),
-                       connection(provider="cloud", options={"url": service.url, "token": secrets[1]})]
-            for header in headers:
-                box = engine.create(header)
-                engine("GET", f"/v1/sandboxes/{box}/processes", None, header, status=200)
-                engine.kill(box, header)
-            needles = [s.encode() for s in secrets] + [h.encode()[-60:] for h in headers]
-            token = engine.token.encode()
-            # The head of a request goes when its answer has gone out, a moment later; what the session holds stays for now.
-            assert token in wait_for(lambda: (now := found_in(engine.pid, [*needles, token])) <= {*needles[:2], token} and now,
-                                     "heads of requests are overwritten")
-            closed = "session of provider '{}' closed"
-            wait_for(lambda: all(closed.format(p) in served.ok("provider", "engine", "logs").text for p in ("own", "cloud")),
-                     "both sessions are closed", 60)
-            wait_for(lambda: found_in(engine.pid, needles) == set(), "they are gone", 30)
-        finally:
-            service.stop()
-            other.close()

@@ -6,6 +6,7 @@
 
 #include "abx_build.h"
 #include "base/mem.h"
+#include "base/wipe.h"
 #include "doors/engine/engine.h"
 #include "doors/engine/stream.h"
 #include "host/serving_life.h"
@@ -178,6 +179,7 @@ static int open_engine(const abx_serve_options *o, void **out, abx_error **err)
     if (rc != 0)
         return rc;
     raise_files();
+    abx_wipe_freed();
     engine *e = ABX_NEW(engine);
     e->loop = o->loop;
     e->home = abx_strdup(o->home);

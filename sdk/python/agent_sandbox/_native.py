@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import json
+import math
 import os
 import sys
 import threading
@@ -278,6 +279,8 @@ class BlockingCall(_Running, Call):
         self._guard = threading.Lock()
         self._inside = 0  # threads that use the handle
         self._closing = False
+        self._aside: Optional[Item] = None  # what `ready` has found
+        self._failed: Optional[Exception] = None
 
     def _enter(self) -> Any:
         with self._guard:
@@ -299,18 +302,39 @@ class BlockingCall(_Running, Call):
         return pointer
 
     def next(self) -> Item:
+        item, self._aside = self._aside, None
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        while item is None:
+            item = self._wait(None)
+        return item
+
+    def ready(self, seconds: float) -> bool:
+        if self._aside is None and self._failed is None:
+            try:
+                self._aside = self._wait(time.monotonic() + seconds)
+            except Exception as error:
+                self._failed = error
+        return self._aside is not None or self._failed is not None
+
+    def _wait(self, until: Optional[float]) -> Optional[Item]:
+        """What comes next; None when the time has come, if there is one."""
         handle = self._enter()
         try:
             event = ctypes.byref(self._event)
             while True:
+                left = TICK_MS if until is None else max(0, min(TICK_MS, math.ceil((until - time.monotonic()) * 1000)))
                 # Signals end the wait of the thread that drives the context; let any other look around now and then.
-                got = self._lib.abx_call_next(handle, event, TICK_MS)
+                got = self._lib.abx_call_next(handle, event, left)
                 if got == 1:
                     item = self._take()
                     if item is not None:
                         return item
                 elif got < 0:
                     raise RuntimeError("the call has ended")
+                elif left == 0:
+                    return None
         except CancelledError:
             _stand_still()
             raise
@@ -373,11 +397,14 @@ def _loop_call_class() -> Any:
                 if not waiter.done():
                     waiter.set_result(None)
 
-        async def _wait(self) -> None:
+        async def _wait(self, seconds: Optional[float] = None) -> None:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.add(waiter)
             try:
-                await waiter
+                if seconds is None:
+                    await waiter
+                else:  # also without time the loop gets its turn
+                    await asyncio.wait([waiter], timeout=seconds)
             finally:
                 self._waiters.discard(waiter)
 
@@ -411,6 +438,23 @@ def _loop_call_class() -> Any:
                 if self._ended:
                     raise RuntimeError("the call has ended")
                 await self._wait()
+
+        async def ready(self, seconds: float) -> bool:
+            until = time.monotonic() + seconds
+            last = False
+            while self._pointer is not None:
+                if not self._ahead:
+                    self._pull(1)
+                if self._room:
+                    self.wake()
+                if self._ahead or self._failed is not None or self._ended:
+                    return True
+                left = until - time.monotonic()
+                if last:
+                    return False
+                last = left <= 0
+                await self._wait(max(0.0, left))
+            return True
 
         async def write(self, data: bytes) -> None:
             while True:

@@ -74,6 +74,7 @@ class AsyncEngineCall(AsyncCall):
         self._started: Json = {}
         self._size = 0
         self._done = False
+        self._failed: Optional[Exception] = None  # what `ready` has found
         self._input_broke = False
 
     async def write(self, data: bytes) -> None:
@@ -94,6 +95,8 @@ class AsyncEngineCall(AsyncCall):
         if self._done:
             raise RuntimeError("the call has ended")
         try:
+            if self._failed is not None:
+                raise self._failed
             item = await self._next()
         except Exception:
             self._done = True
@@ -103,6 +106,21 @@ class AsyncEngineCall(AsyncCall):
             self._done = True
             self._exchange.finish()
         return item
+
+    async def ready(self, seconds: float) -> bool:
+        until = io.now() + seconds
+        try:
+            while not self._items and not self._done:
+                if not await self._exchange.ready(max(0.0, until - io.now())):
+                    return False
+                if self._head is None:
+                    await self._begin()
+                if self._events is None:
+                    return True
+                await self._more_events()
+        except Exception as error:
+            self._failed = error
+        return True
 
     async def _begin(self) -> None:
         """Take the head of the answer."""

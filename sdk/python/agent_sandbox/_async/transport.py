@@ -23,6 +23,10 @@ class AsyncCall(abc.ABC):
     async def next(self) -> Item:
         """What comes next; after `End` there is nothing. Raises a `SandboxError` when the call failed."""
 
+    async def ready(self, seconds: float) -> bool:
+        """Wait until `next` has something to tell, so many seconds at most; True: do not wait any more, call it."""
+        return True
+
     @abc.abstractmethod
     async def write(self, data: bytes) -> None:
         """Bytes of the input; waits until they are taken. After the end of the call: dropped."""

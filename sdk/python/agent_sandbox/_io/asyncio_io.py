@@ -33,6 +33,7 @@ class AsyncLink:
         self._reader = reader
         self._writer: Optional[asyncio.StreamWriter] = writer
         self.deadline: Optional[float] = None
+        self._reading: Optional[asyncio.Future[bytes]] = None  # begun by `ready`
 
     async def _within(self, waits: Awaitable[Any]) -> Any:
         if self.deadline is None:
@@ -62,14 +63,27 @@ class AsyncLink:
         """What has come; `b""` at the end."""
         self._ready()
         try:
-            data: bytes = await self._within(self._reader.read(READ))
+            data: bytes = await self._within(self._reading or self._reader.read(READ))
         except OSError as error:
             if isinstance(error, TimeoutError):
                 raise
             raise NetworkError(f"the connection broke: {error}") from None
+        finally:
+            if self._reading is not None and self._reading.done():
+                self._reading = None
         if not data and self._writer is None:
             raise NetworkError("the connection was closed")
         return data
+
+    async def ready(self, seconds: float) -> bool:
+        """Wait until `receive` has something, so many seconds at most."""
+        if self._writer is None:
+            return True
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._reader.read(READ))
+            # Nobody may ever ask for it: what went wrong is told by `receive` alone.
+            self._reading.add_done_callback(lambda read: read.cancelled() or read.exception())
+        return bool((await asyncio.wait([self._reading], timeout=seconds))[0])
 
     def is_quiet(self) -> bool:
         """Nothing has come, and it has not ended: it can be used again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import time
@@ -66,6 +67,18 @@ class Link:
             if isinstance(error, (TimeoutError, NetworkError)):
                 raise
             raise NetworkError(f"the connection broke: {error}") from None
+
+    def ready(self, seconds: float) -> bool:
+        """Wait until `receive` has something, so many seconds at most."""
+        sock = self._socket
+        if sock is None:
+            return True
+        try:
+            poll = select.poll()
+            poll.register(sock, select.POLLIN)
+            return bool(poll.poll(math.ceil(max(0.0, seconds) * 1000)))
+        except (OSError, ValueError):
+            return True  # it was closed meanwhile
 
     def is_quiet(self) -> bool:
         """Nothing has come, and it has not ended: it can be used again."""

@@ -5,24 +5,33 @@ from __future__ import annotations
 
 import base64
 import os
-from typing import Any, Iterator, Callable, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, cast, overload
+import time
+from collections import deque
+from typing import Any, Iterator, Callable, Deque, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, cast, overload
 
-from .._capture import CAPTURE_LIMIT, Capture, Decoder
+from .._capture import CAPTURE_LIMIT, Decoder, Kept
 from .._infra import Infra
 from .._items import Chunk, Event, Json, object_of
-from ..errors import CancelledError, ProcessNotFoundError, UsageError
+from ..errors import CancelledError, ProcessNotFoundError, TimeoutError, UsageError
 from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import Stream, Content, begin, unary, upload
 
 Cmd = Union[str, Sequence[Union[str, bytes, os.PathLike[str]]]]
 Callback = Callable[[str], Any]
 Self = TypeVar("Self", bound="Command")
+LATE = 64  # items that have come already, and that are taken though the time of a `wait` has passed
+
+
+def checked_seconds(seconds: float) -> float:
+    """A time as it was given; raises for what is none."""
+    if seconds < 0:
+        raise UsageError("a time is no negative number")
+    return seconds
 
 
 def milliseconds(seconds: float) -> int:
     """Seconds as the wire has them; 0 and infinity: no limit."""
-    if seconds < 0:
-        raise UsageError("a time is no negative number")
+    checked_seconds(seconds)
     if seconds == float("inf"):
         return 0
     return max(1, round(seconds * 1000)) if seconds else 0
@@ -92,7 +101,8 @@ class Command(Stream):
     """A handle of a command that runs.
 
     Iterate over it to get each piece of its output as it comes (`Output`), or `wait()` for its end. Nothing of its output is
-    kept unless `wait()` is called; a reader that is slow slows the command down. Used as a context manager, or closed, it ends
+    kept unless `wait()` is called; a reader that is slow slows the command down. What a `wait()` has kept that ran out of time
+    is given to the next `wait()`, or first of all to an iteration. Used as a context manager, or closed, it ends
     the command if it still runs, unless that was started in the background or `detach()` was called.
     """
 
@@ -107,7 +117,8 @@ class Command(Stream):
         self._pid: Optional[int] = None
         self._decoders = {"stdout": Decoder(), "stderr": Decoder()}
         self._offsets = {"stdout": 0, "stderr": 0}
-        self._ahead: List[Union[Event, Chunk]] = []
+        self._ahead: Deque[Union[Event, Chunk]] = deque()
+        self._kept: Optional[Kept] = None
         self._result: Optional[CommandResult] = None
         self.lost: Dict[str, int] = {"stdout": 0, "stderr": 0}
         if known is not None:
@@ -148,7 +159,8 @@ class Command(Stream):
     @property
     def offsets(self) -> Dict[str, int]:
         """So many bytes of each stream were delivered: where `commands.connect(id, from_offset=...)` goes on."""
-        return dict(self._offsets)
+        held = self._kept.captures if self._kept is not None else {}
+        return {stream: at - (held[stream].seen if stream in held else 0) for stream, at in self._offsets.items()}
 
     def _reattach(self) -> None:
         """Follow a process whose output is kept in the sandbox."""
@@ -156,14 +168,29 @@ class Command(Stream):
             self._infra, "process.attach", {"sandboxId": self._sandbox, "processId": self.id, "fromOffset": dict(self._offsets)}
         )
 
-    def _output(self) -> Optional[Output]:
+    def _in_time(self, until: Optional[float], late: List[int]) -> None:
+        """Wait until something comes; raises when the time has passed. `late`: what has come by then is taken as well, but not the
+        output of a command that writes without end."""
+        if until is None or self._call is None:
+            return
+        left = until - time.monotonic()
+        late[0] += left <= 0
+        if late[0] > LATE or not self._call.ready(max(0.0, left)):
+            raise TimeoutError(
+                "the command did not end in the time that was given to wait()",
+                hint="it goes on, and nothing of its output is lost: wait() again, or kill() it",
+            )
+
+    def _output(self, until: Optional[float] = None, late: Optional[List[int]] = None) -> Optional[Output]:
         """The next piece of output; None at the end."""
-        if self._call is None and self._end is None and self._lives_on and not self._given_up:
+        if self._call is None and self._end is None and self._lives_on and not self._given_up and not self._ahead:
             self._reattach()
             if self._given_up:  # meanwhile
                 self._let_go()
         while True:
-            item = self._ahead.pop(0) if self._ahead else self._next()
+            if not self._ahead:
+                self._in_time(until, late or [0])
+            item = self._ahead.popleft() if self._ahead else self._next()
             if item is None:
                 return None
             if isinstance(item, Chunk):
@@ -182,7 +209,16 @@ class Command(Stream):
     def __iter__(self) -> Iterator[Output]:
         return self
 
+    def _give_back(self) -> None:
+        """What waits have kept comes once more, before what is new."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            for stream, capture in kept.captures.items():
+                self._offsets[stream] -= capture.seen
+            self._ahead.extendleft(reversed(kept.give_back(self._decoders)))
+
     def __next__(self) -> Output:
+        self._give_back()
         piece = self._output()
         if piece is None:
             raise StopIteration
@@ -190,6 +226,7 @@ class Command(Stream):
 
     def wait(
         self,
+        timeout: Optional[float] = None,
         *,
         check: bool = False,
         on_stdout: Optional[Callback] = None,
@@ -201,27 +238,37 @@ class Command(Stream):
         """Wait for its end.
 
         Args:
+            timeout: seconds to wait at most, as of `subprocess.Popen.wait`; None: no limit. The command goes on when they have passed,
+                and so can this handle: what was kept until then is in the result of a later `wait()`.
             check: raise `CommandFailedError` when it is not `ok`.
             on_stdout, on_stderr: called with each piece of text as it comes.
             on_output: called with each `Output`, which has the bytes.
             capture: keep the output for the result.
-            capture_limit: bytes of each stream that are kept: the first and the last part.
+            capture_limit: bytes of each stream that are kept: the first and the last part. Of several waits the first one's counts.
 
         Returns:
-            How it ended, with the output that came since it was last read.
+            How it ended, with the output that came since it was last read. Once it has ended, every `wait()` returns the same.
+
+        Raises:
+            TimeoutError: it has not ended in the time that was given.
+            CancelledError: the handle was closed before its end.
         """
+        until = None if timeout is None else time.monotonic() + checked_seconds(timeout)
         if self._result is not None:
             return self._result.check() if check else self._result
         if self._lives_on and self._call is None:
             self._given_up = False  # it was closed, and is asked for once more
-        kept = {"stdout": Capture(capture_limit), "stderr": Capture(capture_limit)}
+        kept = self._kept or Kept(capture_limit, self._decoders)
+        if capture:
+            self._kept = kept
         callbacks = {"stdout": on_stdout, "stderr": on_stderr}
+        late = [0]
         while True:
-            piece = self._output()
+            piece = self._output(until, late)
             if piece is None:
                 break
             if capture:
-                kept[piece.stream].add(piece.data)
+                kept.add(piece.stream, piece.data)
             tell(on_output, piece)
             if piece.text:
                 tell(callbacks[piece.stream], piece.text)
@@ -231,11 +278,13 @@ class Command(Stream):
                 tell(callbacks[stream], rest)
         if self._end is None:
             raise CancelledError("the command was closed before its end")
+        out, err = kept.captures["stdout"], kept.captures["stderr"]
         self._result = command_result(
             self._end,
-            (kept["stdout"].value(), kept["stdout"].gap + self.lost["stdout"]),
-            (kept["stderr"].value(), kept["stderr"].gap + self.lost["stderr"]),
+            (out.value(), out.gap + self.lost["stdout"]),
+            (err.value(), err.gap + self.lost["stderr"]),
         )
+        self._kept = None
         return self._result.check() if check else self._result
 
     def send_stdin(self, data: Content, *, close: bool = False) -> None:

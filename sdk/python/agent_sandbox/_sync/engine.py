@@ -75,6 +75,7 @@ class EngineCall(Call):
         self._started: Json = {}
         self._size = 0
         self._done = False
+        self._failed: Optional[Exception] = None  # what `ready` has found
         self._input_broke = False
 
     def write(self, data: bytes) -> None:
@@ -95,6 +96,8 @@ class EngineCall(Call):
         if self._done:
             raise RuntimeError("the call has ended")
         try:
+            if self._failed is not None:
+                raise self._failed
             item = self._next()
         except Exception:
             self._done = True
@@ -104,6 +107,21 @@ class EngineCall(Call):
             self._done = True
             self._exchange.finish()
         return item
+
+    def ready(self, seconds: float) -> bool:
+        until = io.now() + seconds
+        try:
+            while not self._items and not self._done:
+                if not self._exchange.ready(max(0.0, until - io.now())):
+                    return False
+                if self._head is None:
+                    self._begin()
+                if self._events is None:
+                    return True
+                self._more_events()
+        except Exception as error:
+            self._failed = error
+        return True
 
     def _begin(self) -> None:
         """Take the head of the answer."""

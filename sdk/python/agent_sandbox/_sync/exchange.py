@@ -89,6 +89,7 @@ class Exchange:
         self._pool = pool
         self._link: Optional[Link] = link
         self._answer = AnswerReader()
+        self._held = b""  # of the body: what `ready` has found
 
     @property
     def link(self) -> Link:
@@ -118,13 +119,22 @@ class Exchange:
     def piece(self) -> bytes:
         """The next bytes of the body; `b""` at its end."""
         while True:
-            data = self._answer.body()
+            data, self._held = self._held, b""
+            data = data or self._answer.body()
             if data:
                 return data
             if self._answer.complete:
                 self.finish()
                 return b""
             self._more()
+
+    def ready(self, seconds: float) -> bool:
+        """Wait until something comes, so many seconds at most."""
+        if self._answer.head is not None and not self._held:
+            self._held = self._answer.body()
+        if self._held or self._answer.complete or self._link is None:
+            return True
+        return self._link.ready(seconds)
 
     def text(self) -> bytes:
         """The whole body."""

@@ -25,6 +25,7 @@ class CoroutineCall(AsyncCall):
         arguments: List[Any] = [params, self._pieces()] if takes_input else [params]
         self._answer: Any = function(*arguments)
         self._task: Optional[asyncio.Task[Any]] = None
+        self._step: Optional[asyncio.Future[Any]] = None  # of a generator, begun by `ready`
         if not hasattr(self._answer, "__anext__"):
             self._task = asyncio.ensure_future(self._answer)
 
@@ -77,10 +78,19 @@ class CoroutineCall(AsyncCall):
     async def _next(self) -> Item:
         if self._task is not None:
             return End(await self._task or {})
+        step, self._step = self._step, None
         try:
-            return as_item(await self._answer.__anext__())
+            return as_item(await (step or self._answer.__anext__()))
         except StopAsyncIteration:
             return End({})
+
+    async def ready(self, seconds: float) -> bool:
+        if self._done:
+            return True
+        if self._task is None and self._step is None:
+            self._step = asyncio.ensure_future(self._answer.__anext__())
+        waits: Any = self._task or self._step
+        return bool((await asyncio.wait([waits], timeout=seconds))[0])
 
     def close(self) -> None:
         self._done = True
@@ -90,11 +100,15 @@ class CoroutineCall(AsyncCall):
                 self._task.cancel()
         elif self._answer is not None:
             answer, self._answer = self._answer, None
-            asyncio.ensure_future(_close(answer))
+            step, self._step = self._step, None
+            asyncio.ensure_future(_close(answer, step))
 
 
-async def _close(generator: Any) -> None:
+async def _close(generator: Any, step: Optional[asyncio.Future[Any]]) -> None:
     try:
+        if step is not None:
+            step.cancel()
+            await asyncio.wait([step])
         await generator.aclose()
     except Exception:
         pass  # nobody reads it any more
@@ -108,11 +122,22 @@ class ThreadCall(AsyncCall):
         self._step: Optional[asyncio.Future[Item]] = None
         self._closed = False
 
+    def _begin_step(self) -> asyncio.Future[Item]:
+        if self._step is None:
+            self._step = asyncio.get_running_loop().run_in_executor(None, self._call.next)
+            self._step.add_done_callback(self._stepped)
+        return self._step
+
     async def next(self) -> Item:
-        loop = asyncio.get_running_loop()
-        self._step = loop.run_in_executor(None, self._call.next)
-        self._step.add_done_callback(self._stepped)
-        return await asyncio.shield(self._step)
+        step = self._begin_step()
+        try:
+            return await asyncio.shield(step)
+        finally:
+            if step.done():
+                self._step = None
+
+    async def ready(self, seconds: float) -> bool:
+        return self._closed or bool((await asyncio.wait([self._begin_step()], timeout=seconds))[0])
 
     def _stepped(self, step: asyncio.Future[Item]) -> None:
         if not step.cancelled():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, cast
 
 from .._infra import Infra
 from .._items import Chunk, End, Event, Item, object_of
@@ -14,6 +14,8 @@ from ..errors import ProviderFeatureNotSupportedError, ProviderModuleError, Sand
 from .provider import Provider, is_async
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from .._async.transport import AsyncCall
 
 INPUT = ("BODY_IN", "DUPLEX")
@@ -69,6 +71,7 @@ class PythonCall(Call):
         self._input: List[bytes] = []
         self._steps: Optional[Iterator[Any]] = None
         self._done = False
+        self._ahead: Optional[Future[Item]] = None  # begun by `ready`
 
     def write(self, data: bytes) -> None:
         if not self._done:
@@ -78,6 +81,26 @@ class PythonCall(Call):
         pass
 
     def next(self) -> Item:
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return self._step()
+        try:
+            return ahead.result()
+        except BaseException:
+            if not ahead.done():  # an interrupt
+                self._ahead = ahead
+            raise
+
+    def ready(self, seconds: float) -> bool:
+        if self._done:
+            return True
+        if self._ahead is None:
+            self._ahead = in_a_thread(self._step)
+        from concurrent.futures import wait
+
+        return bool(wait([self._ahead], timeout=seconds).done)
+
+    def _step(self) -> Item:
         if self._done:
             raise RuntimeError("the call has ended")
         try:
@@ -106,9 +129,31 @@ class PythonCall(Call):
 
     def close(self) -> None:
         self._done = True
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and not ahead.done():
+            ahead.add_done_callback(lambda _: self.close())  # its generator runs now
+            return
         steps, self._steps = self._steps, None
         if steps is not None:
             cast(Any, steps).close()
+
+
+def in_a_thread(function: Callable[[], Item]) -> Future[Item]:
+    """Call it in a thread of its own."""
+    from concurrent.futures import Future
+    from contextvars import copy_context
+
+    future: Future[Item] = Future()
+    around = copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(around.run(function))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="agent_sandbox", daemon=True).start()
+    return future
 
 
 class PythonInfra(Infra):
@@ -222,6 +267,9 @@ class BridgeCall(Call):
     def next(self) -> Item:
         item: Item = self._threads.ask(self._call.next())
         return item
+
+    def ready(self, seconds: float) -> bool:
+        return bool(self._threads.ask(self._call.ready(seconds)))
 
     def write(self, data: bytes) -> None:
         self._threads.ask(self._call.write(data))

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional
 
+from ._check import checked
+
 # Field here → its name on the wire.
 _WIRE = {
     "provider": "provider",
@@ -22,6 +24,7 @@ def _none() -> Dict[str, Any]:
     return {}
 
 
+@checked
 @dataclass(frozen=True)
 class Connection:
     """How a provider is reached. What is None comes from the environment and the configuration, as for `abx` itself.
@@ -43,6 +46,13 @@ class Connection:
     access_key_id: Optional[str] = field(default=None, repr=False)
     access_key_secret: Optional[str] = field(default=None, repr=False)
     home: Optional[str] = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.options.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise TypeError(f"the option '{name}' is what JSON can say, and this is not: {error}") from None
 
     def to_object(self) -> Dict[str, Any]:
         """As it travels: what is None is absent."""

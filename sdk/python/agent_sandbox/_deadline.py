@@ -6,12 +6,14 @@ import time
 from contextvars import ContextVar, Token
 from typing import List, Optional
 
+from ._check import checked
 from .errors import TimeoutError
 
 # The time until which calls are done: of the `deadline` that is around them.
 _until: ContextVar[Optional[float]] = ContextVar("agent_sandbox_deadline", default=None)
 
 
+@checked
 class deadline:
     """A time limit for calls: `with deadline(5): ...` lets every call that begins in it fail with `TimeoutError` when so many
     seconds have passed since its beginning, streams too. The innermost that ends first counts."""

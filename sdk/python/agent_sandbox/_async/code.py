@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
+from .._check import checked
 from .._infra import Infra
 from .._items import Chunk
 from ..types import CodeContext, CodeError, CodeResult, Execution, execution, objects
-from .commands import Callback, milliseconds, tell
+from .commands import Callback, Path, milliseconds, tell
 from .transport import AsyncStream, begin, unary
 
 ContextRef = Union[str, CodeContext]
@@ -18,6 +20,7 @@ def context_id(context: ContextRef) -> str:
     return context.id if isinstance(context, CodeContext) else context
 
 
+@checked
 class AsyncCode:
     """Code of a sandbox: `sandbox.code`."""
 
@@ -104,7 +107,7 @@ class AsyncCode:
         return result.get("interrupted") is True
 
     async def create_context(
-        self, language: Optional[str] = None, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None
+        self, language: Optional[str] = None, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None
     ) -> CodeContext:
         """Make a context: a state of its own.
 
@@ -117,7 +120,7 @@ class AsyncCode:
         if language is not None:
             params["language"] = language
         if cwd is not None:
-            params["cwd"] = cwd
+            params["cwd"] = os.fsdecode(cwd)
         if env:
             params["env"] = dict(env)
         return CodeContext.from_object(await unary(self._infra, "code.context_create", params))

@@ -14,6 +14,7 @@ from typing import (
     Mapping,
     NamedTuple,
     Optional,
+    Sequence,
     Tuple,
     TypeVar,
     Union,
@@ -21,6 +22,7 @@ from typing import (
     overload,
 )
 
+from .._check import checked, kind
 from .._infra import Infra
 from .._items import Chunk, Event
 from ..errors import ConflictError, FileNotFoundError, UsageError
@@ -39,6 +41,7 @@ class Written(NamedTuple):
     size: int
 
 
+@checked
 class AsyncFileReader(AsyncStream):
     """A file that is read as it comes: iterate over it, or `read(n)`. Whoever reads slowly slows the transfer down; nothing
     is kept. Close it, or use it as a context manager."""
@@ -118,6 +121,7 @@ class AsyncWatch(AsyncStream):
         await self.aclose()
 
 
+@checked
 class AsyncFiles:
     """Files of a sandbox: `sandbox.files`. A relative path is taken from the user's home."""
 
@@ -211,14 +215,15 @@ class AsyncFiles:
         return Written(str(result.get("path", params["path"])), int(result.get("size", size or 0)))
 
     async def write_many(
-        self, files: Union[Mapping[str, Content], Iterable[Tuple[str, Content]]], *, user: Optional[str] = None
+        self, files: Union[Mapping[Any, Content], Iterable[Tuple[Path, Content]]], *, user: Optional[str] = None
     ) -> List[Written]:
         """Write several files, one after the other: `{path: data}` or pairs. The first failure ends it."""
-        pairs: Iterable[Tuple[str, Content]] = (
-            cast(Mapping[str, Content], files).items() if isinstance(files, Mapping) else files
-        )
+        given: Any = files
         written: List[Written] = []
-        for path, data in pairs:
+        for pair in given.items() if hasattr(given, "items") else given:
+            if not isinstance(pair, (tuple, list)) or len(cast(Sequence[Any], pair)) != 2:
+                raise TypeError(f"a file to write is a pair of its path and its content, not {kind(pair)}")
+            path, data = cast(Sequence[Any], pair)
             written.append(await self.write(path, data, user=user))
         return written
 

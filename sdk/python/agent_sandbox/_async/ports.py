@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import AsyncIterator, TypeVar
 
+from .._check import checked
 from .._items import Chunk, Event
 from .transport import AsyncStream
 
 Self = TypeVar("Self", bound="AsyncTunnel")
 
 
+@checked
 class AsyncTunnel(AsyncStream):
     """A TCP connection to a port of a sandbox: iterate over it to read, `write` to send. Close it, or use it as a context manager."""
 
@@ -37,7 +39,7 @@ class AsyncTunnel(AsyncStream):
         """Send bytes; waits until they are taken."""
         if self._call is None:
             raise RuntimeError("the connection is closed")
-        await self._call.write(data)
+        await self._call.write(bytes(data))
 
     async def write_end(self) -> None:
         """No more bytes will be sent; reading goes on."""

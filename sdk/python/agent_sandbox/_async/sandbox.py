@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
+from .._check import checked
 from .._connection import Connection
 from .._infra import Infra
 from ..errors import SandboxNotFoundError, UsageError
@@ -30,6 +31,7 @@ from .transport import begin, unary
 Self = TypeVar("Self", bound="AsyncSandbox")
 
 
+@checked
 class AsyncSandbox:
     """An asyncio sandbox: a throw-away machine.
 
@@ -69,7 +71,7 @@ class AsyncSandbox:
         timeout: Optional[float] = None,
         idle_timeout: Optional[float] = None,
         on_timeout: Optional[str] = None,
-        image: Optional[str] = None,
+        image: Union[None, str, os.PathLike[str]] = None,
         snapshot: Union[None, str, SnapshotInfo] = None,
         network: Optional[str] = None,
         memory: Optional[int] = None,
@@ -134,7 +136,7 @@ class AsyncSandbox:
             "timeoutMs": milliseconds(timeout) if timeout is not None else None,
             "idleMs": milliseconds(idle_timeout) if idle_timeout is not None else None,
             "onTimeout": on_timeout,
-            "image": os.path.abspath(image) if image is not None else None,
+            "image": os.path.abspath(os.fsdecode(image)) if image is not None else None,
             "snapshot": snapshot.id if isinstance(snapshot, SnapshotInfo) else snapshot,
             "network": network,
             "memoryBytes": memory,

@@ -6,6 +6,7 @@ import abc
 import warnings
 from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Optional, Union, cast
 
+from .._check import kind
 from .._deadline import time_left
 from .._infra import Infra
 from .._items import Chunk, End, Event, Item, Json
@@ -105,8 +106,7 @@ def check_content(content: Content) -> None:
         return
     # end
     if not hasattr(content, "__iter__"):
-        kind = type(cast(object, content)).__name__
-        raise TypeError(f"a content is text, bytes, an open file or an iterable of bytes, not {kind}")
+        raise TypeError(f"a content is text, bytes, an open file or an iterable of bytes, not {kind(content)}")
 
 
 async def upload(infra: Infra, method: str, params: Dict[str, Any], content: Content) -> Json:
@@ -126,9 +126,10 @@ class AsyncStream:
     """A call whose items are read as they come. Closing it gives the call up if it still runs."""
 
     _what = "a stream"
+    _call: Optional[AsyncCall] = None
 
     def __init__(self, call: AsyncCall) -> None:
-        self._call: Optional[AsyncCall] = call
+        self._call = call
         self._end: Optional[Json] = None
         self._failure: Optional[Exception] = None
         self._given_up = False

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import List, Optional
 
+from .._check import checked
 from .._connection import Connection
 from ..providers.registry import open_infra
 from ..types import Layer, Leftover, objects
 from .transport import unary
 
 
+@checked
 class AsyncUpkeep:
     """Upkeep of a provider. `Providers().gc()` clears up at all that are in use.
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 from .._capture import CAPTURE_LIMIT, Capture, Decoder
+from .._check import checked
 from .._infra import Infra
 from .._items import Chunk
 from ..types import CodeContext, CodeError, CodeResult, Execution, execution, objects
-from .commands import Callback, milliseconds, tell
+from .commands import Callback, Path, milliseconds, tell
 from .transport import Stream, begin, unary
 
 ContextRef = Union[str, CodeContext]
@@ -19,6 +21,7 @@ def context_id(context: ContextRef) -> str:
     return context.id if isinstance(context, CodeContext) else context
 
 
+@checked
 class Code:
     """Code of a sandbox: `sandbox.code`."""
 
@@ -105,7 +108,7 @@ class Code:
         return result.get("interrupted") is True
 
     def create_context(
-        self, language: Optional[str] = None, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None
+        self, language: Optional[str] = None, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None
     ) -> CodeContext:
         """Make a context: a state of its own.
 
@@ -118,7 +121,7 @@ class Code:
         if language is not None:
             params["language"] = language
         if cwd is not None:
-            params["cwd"] = cwd
+            params["cwd"] = os.fsdecode(cwd)
         if env:
             params["env"] = dict(env)
         return CodeContext.from_object(unary(self._infra, "code.context_create", params))

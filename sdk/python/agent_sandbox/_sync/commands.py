@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any, Iterator, Callable, Deque, Dict, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, cast, overload
 
 from .._capture import CAPTURE_LIMIT, Decoder, Kept
+from .._check import checked, kind
 from .._infra import Infra
 from .._items import Chunk, Event, Json, object_of
 from ..errors import CancelledError, ProcessNotFoundError, TimeoutError, UsageError
@@ -17,6 +18,7 @@ from ..types import CommandResult, Output, ProcessInfo, command_result, objects
 from .transport import Stream, Content, begin, unary, upload
 
 Cmd = Union[str, Sequence[Union[str, bytes, os.PathLike[str]]]]
+Path = Union[str, os.PathLike[str]]
 Callback = Callable[[str], Any]
 Self = TypeVar("Self", bound="Command")
 LATE = 64  # items that have come already, and that are taken though the time of a `wait` has passed
@@ -24,7 +26,7 @@ LATE = 64  # items that have come already, and that are taken though the time of
 
 def checked_seconds(seconds: float) -> float:
     """A time as it was given; raises for what is none."""
-    if seconds < 0:
+    if not seconds >= 0:  # nor is it NaN
         raise UsageError("a time is no negative number")
     return seconds
 
@@ -42,7 +44,7 @@ def bytes_object(data: Union[str, bytes]) -> Json:
     if isinstance(data, str):
         return {"text": data}
     if not isinstance(cast(object, data), (bytes, bytearray, memoryview)):
-        raise TypeError(f"an input is text or bytes, not {type(cast(object, data)).__name__}")
+        raise TypeError(f"an input is text or bytes, not {kind(data)}")
     data = bytes(data)
     try:
         return {"text": data.decode("utf-8")}
@@ -53,7 +55,7 @@ def bytes_object(data: Union[str, bytes]) -> Json:
 def process_params(
     sandbox: str,
     cmd: Cmd,
-    cwd: Optional[str],
+    cwd: Optional[Path],
     env: Optional[Mapping[str, str]],
     user: Optional[str],
     timeout: Optional[float],
@@ -66,7 +68,7 @@ def process_params(
     else:
         params["cmd"] = words(cmd)
     if cwd is not None:
-        params["cwd"] = os.fspath(cwd)
+        params["cwd"] = os.fsdecode(cwd)
     if env:
         params["env"] = dict(env)
     if user is not None:
@@ -80,14 +82,19 @@ def words(cmd: Sequence[Union[str, bytes, os.PathLike[str]]]) -> List[str]:
     """An argument list as it travels; raises for what is none."""
     given: Any = cmd
     if isinstance(given, (bytes, bytearray)) or not hasattr(given, "__iter__"):
-        raise TypeError(f"a command is a text for the shell or a list of words, not {type(given).__name__}")
+        raise TypeError(f"a command is a text for the shell or a list of words, not {kind(given)}")
     listed: List[Any] = list(cast(Sequence[Any], given))
     for word in listed:
         if not isinstance(word, (str, bytes, os.PathLike)):
-            raise TypeError(f"a word of a command is text, bytes or a path, not {type(word).__name__}")
+            raise TypeError(f"a word of a command is text, bytes or a path, not {kind(word)}")
     if not listed:
         raise UsageError("a command has at least one word", code="E1001")
     return [word if isinstance(word, str) else os.fsdecode(word) for word in listed]
+
+
+def signal_name(name: Union[str, int]) -> str:
+    """A signal as it travels."""
+    return name if isinstance(name, str) else str(int(name))
 
 
 def tell(callback: Optional[Callable[[Any], Any]], value: Any) -> None:
@@ -97,6 +104,7 @@ def tell(callback: Optional[Callable[[Any], Any]], value: Any) -> None:
         del answer
 
 
+@checked
 class Command(Stream):
     """A handle of a command that runs.
 
@@ -304,7 +312,7 @@ class Command(Stream):
         unary(
             self._infra,
             "process.signal",
-            {"sandboxId": self._sandbox, "processId": self.id, "signal": str(name)},
+            {"sandboxId": self._sandbox, "processId": self.id, "signal": signal_name(name)},
         )
 
     def kill(self) -> None:
@@ -334,6 +342,7 @@ class Command(Stream):
         return f"<{type(self).__name__} {self._id} of {self._sandbox}, {state}>"
 
 
+@checked
 class Commands:
     """Commands of a sandbox: `sandbox.commands`."""
 
@@ -348,7 +357,7 @@ class Commands:
         *,
         background: Literal[False] = False,
         check: bool = False,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -366,7 +375,7 @@ class Commands:
         cmd: Cmd,
         *,
         background: Literal[True],
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -379,7 +388,7 @@ class Commands:
         *,
         background: bool = False,
         check: bool = False,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -444,7 +453,7 @@ class Commands:
         *,
         stdin: bool = False,
         background: bool = False,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         timeout: Optional[float] = None,
@@ -486,6 +495,8 @@ class Commands:
             offsets = {"stdout": from_offset, "stderr": from_offset}
         elif from_offset is not None:
             offsets.update(from_offset)
+            if len(offsets) > 2:
+                raise UsageError("offsets are of 'stdout' and of 'stderr'")
         if from_offset is not None:
             params["fromOffset"] = offsets
         if not follow:
@@ -504,7 +515,7 @@ class Commands:
     def signal(self, id: Union[str, int], name: Union[str, int]) -> None:
         """Send a signal to a process and its group: `TERM`, `SIGTERM` or 15. `KILL` ends all that it started."""
         unary(
-            self._infra, "process.signal", {"sandboxId": self._sandbox, "processId": str(id), "signal": str(name)}
+            self._infra, "process.signal", {"sandboxId": self._sandbox, "processId": str(id), "signal": signal_name(name)}
         )
 
     def kill(self, id: Union[str, int]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import Iterator, TypeVar
 
+from .._check import checked
 from .._items import Chunk, Event
 from .transport import Stream
 
 Self = TypeVar("Self", bound="Tunnel")
 
 
+@checked
 class Tunnel(Stream):
     """A TCP connection to a port of a sandbox: iterate over it to read, `write` to send. Close it, or use it as a context manager."""
 
@@ -38,7 +40,7 @@ class Tunnel(Stream):
         """Send bytes; waits until they are taken."""
         if self._call is None:
             raise RuntimeError("the connection is closed")
-        self._call.write(data)
+        self._call.write(bytes(data))
 
     def write_end(self) -> None:
         """No more bytes will be sent; reading goes on."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Callable, Dict, Mapping, Optional, TypeVar, Union
 
+from .._check import checked
 from .._infra import Infra
 from .._items import Chunk, Event, Json, object_of
 from ..errors import CancelledError, ProcessNotFoundError
 from ..types import PtyResult
-from .commands import Cmd, process_params, tell
+from .commands import Cmd, Path, process_params, tell
 from .transport import Call, Stream, begin, unary, upload
 
 Self = TypeVar("Self", bound="Terminal")
 
 
+@checked
 class Terminal(Stream):
     """A terminal in a sandbox: iterate over it to get what it shows (bytes), `write` to type. Closing it ends what runs on it,
     unless it was started with `detached=True` or connected to."""
@@ -116,6 +118,7 @@ class Terminal(Stream):
             super().__del__()
 
 
+@checked
 class Pty:
     """Terminals of a sandbox: `sandbox.pty`."""
 
@@ -130,7 +133,7 @@ class Pty:
         cols: int = 80,
         rows: int = 24,
         term: Optional[str] = None,
-        cwd: Optional[str] = None,
+        cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None,
         user: Optional[str] = None,
         timeout: Optional[float] = None,

@@ -7,6 +7,7 @@ import os
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
+from .._check import checked
 from .._connection import Connection
 from .._infra import Infra
 from ..errors import SandboxNotFoundError, UsageError
@@ -31,6 +32,7 @@ from .transport import begin, unary
 Self = TypeVar("Self", bound="Sandbox")
 
 
+@checked
 class Sandbox:
     """A sandbox: a throw-away machine.
 
@@ -70,7 +72,7 @@ class Sandbox:
         timeout: Optional[float] = None,
         idle_timeout: Optional[float] = None,
         on_timeout: Optional[str] = None,
-        image: Optional[str] = None,
+        image: Union[None, str, os.PathLike[str]] = None,
         snapshot: Union[None, str, SnapshotInfo] = None,
         network: Optional[str] = None,
         memory: Optional[int] = None,
@@ -135,7 +137,7 @@ class Sandbox:
             "timeoutMs": milliseconds(timeout) if timeout is not None else None,
             "idleMs": milliseconds(idle_timeout) if idle_timeout is not None else None,
             "onTimeout": on_timeout,
-            "image": os.path.abspath(image) if image is not None else None,
+            "image": os.path.abspath(os.fsdecode(image)) if image is not None else None,
             "snapshot": snapshot.id if isinstance(snapshot, SnapshotInfo) else snapshot,
             "network": network,
             "memoryBytes": memory,

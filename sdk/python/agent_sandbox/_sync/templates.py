@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
+from .._check import checked
 from .._connection import Connection
 from ..providers.registry import open_infra
 from ..types import TemplateInfo, objects
 from .transport import unary
 
 
+@checked
 class Templates:
     """Templates of a provider.
 
@@ -34,14 +36,14 @@ class Templates:
             unary(open_infra(self._connection), "sandbox.template_info", {"template": template})
         )
 
-    def add(self, source: str, *, name: Optional[str] = None) -> TemplateInfo:
+    def add(self, source: Union[str, os.PathLike[str]], *, name: Optional[str] = None) -> TemplateInfo:
         """Add one; it never changes afterwards.
 
         Args:
             source: path of an image (an archive, or a folder in OCI layout), or of a folder.
             name: its name; None: it is known by its id.
         """
-        params: Dict[str, Any] = {"source": os.path.abspath(source)}
+        params: Dict[str, Any] = {"source": os.path.abspath(os.fsdecode(source))}
         if name is not None:
             params["name"] = name
         return TemplateInfo.from_object(unary(open_infra(self._connection), "sandbox.template_add", params))

@@ -7,6 +7,7 @@ import abc
 import warnings
 from typing import Any, Iterable, Iterator, Dict, Optional, Union, cast
 
+from .._check import kind
 from .._deadline import time_left
 from .._infra import Infra
 from .._items import Chunk, End, Event, Item, Json
@@ -93,8 +94,7 @@ def check_content(content: Content) -> None:
     if isinstance(content, (str, bytes, bytearray, memoryview)) or hasattr(content, "read"):
         return
     if not hasattr(content, "__iter__"):
-        kind = type(cast(object, content)).__name__
-        raise TypeError(f"a content is text, bytes, an open file or an iterable of bytes, not {kind}")
+        raise TypeError(f"a content is text, bytes, an open file or an iterable of bytes, not {kind(content)}")
 
 
 def upload(infra: Infra, method: str, params: Dict[str, Any], content: Content) -> Json:
@@ -114,9 +114,10 @@ class Stream:
     """A call whose items are read as they come. Closing it gives the call up if it still runs."""
 
     _what = "a stream"
+    _call: Optional[Call] = None
 
     def __init__(self, call: Call) -> None:
-        self._call: Optional[Call] = call
+        self._call = call
         self._end: Optional[Json] = None
         self._failure: Optional[Exception] = None
         self._given_up = False

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
+from .._check import checked
 from .._connection import Connection
 from .._home import home_folder
 from .._io import blocking_io
@@ -38,6 +39,7 @@ class FoundEngine(NamedTuple):
         return f"FoundEngine(port={self.port}, pid={self.pid}, version={self.version!r})"
 
 
+@checked
 class EngineClient:
     """Finds the one engine of a home, starts it when there is none, and asks it.
 

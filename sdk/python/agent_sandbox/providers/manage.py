@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Union
 
+from .._check import checked
 from ..types import Leftover, objects
 
 
+@checked
 class Providers:
     """The providers of a home, as `abx provider` has them. Its methods wait for the disk, `gc` also for the providers that are in use.
 
@@ -28,9 +30,9 @@ class Providers:
         """`{"id", "name", "version", "kind", "trust", "chosen", "problem"}` of each: builtin ones, then installed ones."""
         return objects(self._ask("abx_provider_list").get("providers"))
 
-    def info(self, provider: str) -> Dict[str, Any]:
+    def info(self, provider: Union[str, os.PathLike[str]]) -> Dict[str, Any]:
         """Everything known of one: an id, or the path of a plugin's folder, with a `/` in it."""
-        return self._ask("abx_provider_info", os.fspath(provider))
+        return self._ask("abx_provider_info", os.fsdecode(provider))
 
     def caps(self) -> List[Dict[str, Any]]:
         """`{"id", "features"}` of each, or `{"id", "problem"}`."""
@@ -41,7 +43,7 @@ class Providers:
         return objects(self._ask("abx_provider_verify", provider).get("providers"))
 
     def install(
-        self, source: str, *, inherit: Optional[Sequence[str]] = None, link: bool = False, downgrade: bool = False
+        self, source: Union[str, os.PathLike[str]], *, inherit: Optional[Sequence[str]] = None, link: bool = False, downgrade: bool = False
     ) -> Dict[str, Any]:
         """Install a plugin, or a newer version of it.
 
@@ -57,7 +59,7 @@ class Providers:
         options: Dict[str, Any] = {"link": link, "downgrade": downgrade}
         if inherit is not None:
             options["inherit"] = [str(key) for key in inherit]
-        return self._ask("abx_provider_install", os.fspath(source), json.dumps(options))
+        return self._ask("abx_provider_install", os.fsdecode(source), json.dumps(options))
 
     def remove(self, provider: str, *, force: bool = False) -> None:
         """Take an installed plugin away. `ConflictError` when this machine has sandboxes of it, which nobody could reach any more;

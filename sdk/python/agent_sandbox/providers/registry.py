@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Any, Callable, Deque, Dict, Optional, Tuple, Type, Union
 
+from .._check import checked_function
 from .._connection import Connection
 from .._infra import Infra
 from ..errors import ProviderNotFoundError, SandboxNotFoundError, UsageError
@@ -34,6 +35,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+@checked_function
 def register_provider(provider: Union[Type[Provider], Provider], id: Optional[str] = None) -> None:
     """Make a provider that is written in Python known under its id, in this process.
 
@@ -53,6 +55,7 @@ def register_provider(provider: Union[Type[Provider], Provider], id: Optional[st
         _registered[name] = provider if isinstance(provider, type) else lambda connection: provider
 
 
+@checked_function
 def unregister_provider(id: str) -> None:
     """Forget a provider that was registered. Sandboxes that are open keep it."""
     with _lock:
@@ -61,6 +64,7 @@ def unregister_provider(id: str) -> None:
             del _open[key]
 
 
+@checked_function
 def load_installed(id: str, connection: Optional[Connection] = None) -> Provider:
     """The provider that is installed under an id: `EngineProvider` for kind `node`, `RestProvider`, `ExecProvider`.
 
@@ -77,6 +81,7 @@ def load_installed(id: str, connection: Optional[Connection] = None) -> Provider
     return RestProvider(connection) if receipt.kind == "rest" else ExecProvider(connection)
 
 
+@checked_function
 def get_provider(id: str, connection: Optional[Connection] = None) -> Provider:
     """The provider of an id: registered, builtin, or installed."""
     connection = replace(connection or Connection(), provider=id)

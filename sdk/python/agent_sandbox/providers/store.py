@@ -14,6 +14,7 @@ import stat
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
 
+from .._check import checked_function
 from .._home import home_folder
 from .._items import object_of
 from ..errors import ConfigError, ProviderIntegrityError, ProviderNotFoundError
@@ -75,6 +76,7 @@ def _holder(place: str, id: str) -> Tuple[str, Optional[str]]:
     return holder, os.readlink(os.path.join(holder, "plugin"))
 
 
+@checked_function
 def read_receipt(id: str, home: Optional[str] = None) -> Receipt:
     """What is installed under an id.
 
@@ -180,6 +182,7 @@ def _walk(folder: int, below: bytes, records: List[bytes]) -> None:
             raise ProviderIntegrityError(f"'{os.fsdecode(path)}' is no file, folder or link")
 
 
+@checked_function
 def tree_sha256(folder: str) -> str:
     """The digest of a plugin's folder, as docs/providers/store.md defines it: 64 hexadecimal digits."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -208,6 +211,7 @@ def _check_owner(fd: int, path: str, owners: Tuple[int, ...]) -> None:
         )
 
 
+@checked_function
 def verify_integrity(id: str, home: Optional[str] = None) -> Receipt:
     """Recompute the digest of an installed provider's files and compare it, in constant time, with its receipt. Of a link only the
     owner and the mode of its folder are checked.

@@ -69,6 +69,8 @@ void abx__exchange_close(abx_exchange *x, bool complete)
             x->on.on_close(x, complete, x->data);
     }
     c->x = NULL;
+    if (complete && c->keep && c->server->options.awake)
+        abx__awake_answered(&c->server->awake, c);
     abx__exchange_recycle(x);
 }
 

@@ -170,6 +170,8 @@ static void dispatch(abx__conn *c)
         refuse_now(c, status);
         return;
     }
+    if (s->options.awake)
+        abx__awake_asked(&s->awake, c, abx__awake_knows(&s->awake, c) ? uv_hrtime() : 0);
     x->dispatched = true;
     s->exchange_count++;
     s->on_request(x, s->data);

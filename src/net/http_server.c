@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -275,13 +276,20 @@ static void run_pending(abx_http_server *s)
 
 static void on_turn(uv_idle_t *turn)
 {
-    uv_idle_stop(turn);
+    abx_http_server *s = turn->data;
+
+    if (abx__awake_expects(&s->awake) && abx__awake_stays(&s->awake, uv_hrtime()))
+        (void)sched_yield(); /* whoever wants the processor, perhaps the client, has it first */
+    else
+        uv_idle_stop(turn);
 }
 
 static void on_prepare(uv_prepare_t *p)
 {
     abx_http_server *s = p->data;
 
+    if (abx__awake_expects(&s->awake) && !s->closing)
+        uv_idle_start(&s->turn, on_turn);
     if (abx_link_alone(&s->pending) && !s->closing)
         return;
     /* Whoever turns the loop until a handler has run must not be caught in a wait. */
@@ -292,6 +300,13 @@ static void on_prepare(uv_prepare_t *p)
 static void on_check(uv_check_t *p)
 {
     run_pending(p->data);
+}
+
+static bool has_processors(void)
+{
+    cpu_set_t may;
+
+    return sched_getaffinity(0, sizeof may, &may) < 0 || CPU_COUNT(&may) > 1;
 }
 
 int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options,
@@ -313,6 +328,8 @@ int abx_http_server_open(uv_loop_t *loop, const abx_http_server_options *options
         s->options.head_timeout_ms = 30 * 1000;
     if (!s->options.idle_timeout_ms)
         s->options.idle_timeout_ms = 640 * 1000;
+    s->options.awake = s->options.awake && has_processors();
+    abx__awake_init(&s->awake);
     s->server_line = s->options.server_name ? abx_format("Server: %s\r\n", s->options.server_name)
                                             : abx_strdup("");
     s->options.server_name = NULL;

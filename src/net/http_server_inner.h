@@ -2,6 +2,7 @@
  *
  *   http_server.c    listeners, connection limits, time limits, closing
  *   http_conn.c      one connection: its socket, its queue of bytes to send, when to read, its end
+ *   http_awake.c     whether the loop waits for the next request without sleep
  *   http_parse.c     bytes in: llhttp and the steps of a request
  *   http_exchange.c  what a handler asks about a request
  *   http_answer.c    what a handler sends back
@@ -27,6 +28,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "net/http_awake.h"
 #include "net/http_server.h"
 
 enum {
@@ -75,7 +77,9 @@ struct abx_http_server {
     uv_timer_t timer;
     uv_prepare_t prepare; /* these two run the pending list, */
     uv_check_t check;
-    uv_idle_t turn;   /* and this keeps the loop from waiting right after the first */
+    uv_idle_t
+        turn; /* and this keeps the loop from waiting right after the first, and while awake says so */
+    abx__awake awake; /* if options.awake */
     int open_handles; /* our own four and the listeners */
     int64_t date_second;
     char date[48]; /* "Date: …\r\n" of date_second */

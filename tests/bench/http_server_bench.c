@@ -47,6 +47,7 @@ static abx_tls *serve_tls(abx_http_server *server, const char *certificate, cons
 
 int main(int argc, char **argv)
 {
+    const abx_http_server_options options = {.awake = true}; /* as the engine has it */
     abx_tls *tls = NULL;
     uv_loop_t loop;
     abx_http_server *server;
@@ -55,7 +56,7 @@ int main(int argc, char **argv)
     int port = 0;
 
     uv_loop_init(&loop);
-    if (abx_http_server_open(&loop, NULL, on_request, NULL, &server, &err) < 0 ||
+    if (abx_http_server_open(&loop, &options, on_request, NULL, &server, &err) < 0 ||
         abx_http_server_listen_tcp(server, "127.0.0.1", 0, &port, &err) < 0) {
         fprintf(stderr, "%s\n", abx_error_text(err));
         return 1;

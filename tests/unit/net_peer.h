@@ -87,7 +87,7 @@ static void expect(peer *p, const char *text)
     fail_msg("no '%s' in '%s'", text, p->got);
 }
 
-static void expect_end(peer *p)
+static inline void expect_end(peer *p)
 {
     for (int i = 0; i < 3000 && !p->eof && !p->reset; i++) {
         turns(p, 1);

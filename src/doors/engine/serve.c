@@ -156,6 +156,7 @@ static int open_parts(engine *e, const abx_serve_options *o, abx_error **err)
                                        .max_head_bytes = MAX_HEAD,
                                        .refusal = engine_refusal,
                                        .wipe = true,
+                                       .awake = true,
                                        .log = o->log};
     engine_token_make(e);
     e->router = engine_router_new();

@@ -10,7 +10,8 @@
 
 static void job_free(abx__svc_job *job)
 {
-    *job->at = job->next;
+    if (job->at)
+        *job->at = job->next;
     if (job->next)
         job->next->at = job->at;
     free(job->sandbox);
@@ -96,11 +97,16 @@ abx__svc_job *abx__svc_job_new(abx_e2b_service *s, abx_call *call)
     return job;
 }
 
+/* Off the list: a job lives until its call lets go, and that may outlive the service. */
 void abx__svc_jobs_close(abx_e2b_service *s)
 {
-    abx__svc_job *next;
-    for (abx__svc_job *job = s->jobs; job; job = next) {
-        next = job->next;
+    while (s->jobs) {
+        abx__svc_job *job = s->jobs;
+        s->jobs = job->next;
+        if (job->next)
+            job->next->at = &s->jobs;
+        job->at = NULL;
+        job->next = NULL;
         if (!job->ended)
             stop(job);
     }

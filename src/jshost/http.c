@@ -27,7 +27,7 @@ typedef struct js_transfer {
     size_t len, cap;
     char *error, code[40];
     JSValue aborted; /* why, or JS_UNDEFINED */
-    JSValue self;    /* while a promise waits it lives; or JS_UNDEFINED */
+    abx_js_pin pin;  /* while a promise waits */
     abx_js_waiter head, read, drain;
 } js_transfer;
 
@@ -37,7 +37,8 @@ static void free_transfer(js_transfer *x)
 {
     abx__js_due_drop(x->js, &x->due);
     abx_http_headers_clear(&x->headers);
-    js_free_rt(x->js->rt, x->in);
+    if (x->in) /* else the engine may be gone */
+        js_free_rt(x->js->rt, x->in);
     free(x->reason);
     free(x->error);
     free(x);
@@ -221,17 +222,8 @@ static void answer(js_transfer *x)
 static void settle(js_transfer *x)
 {
     answer(x);
-    if (!x->head.waiting && !x->read.waiting && !x->drain.waiting) {
-        JSValue self = x->self;
-        x->self = JS_UNDEFINED;
-        JS_FreeValue(x->js->ctx, self);
-    }
-}
-
-static void pin(js_transfer *x, JSValueConst self)
-{
-    if (JS_IsUndefined(x->self))
-        x->self = JS_DupValue(x->js->ctx, self);
+    if (!x->head.waiting && !x->read.waiting && !x->drain.waiting)
+        abx__js_unpin(x->js, &x->pin);
 }
 
 static void run_due(abx_js_due *due)
@@ -264,7 +256,7 @@ static JSValue transfer_wait(JSContext *ctx, JSValueConst self, int argc, JSValu
     JSValue promise = abx__js_wait(ctx, what == HEAD ? &x->head : &x->read);
     if (JS_IsException(promise))
         return promise;
-    pin(x, self);
+    abx__js_pin(x->js, &x->pin, self);
     if (what == COLLECT && !x->whole) {
         x->whole = true;
         if (x->paused && x->t) {
@@ -288,7 +280,7 @@ static JSValue transfer_write(JSContext *ctx, JSValueConst self, int argc, JSVal
     JSValue promise = abx__js_wait(ctx, &x->drain);
     if (JS_IsException(promise))
         return promise;
-    pin(x, self);
+    abx__js_pin(x->js, &x->pin, self);
     if (abx_js_bytes(ctx, argv[0], &bytes, &n) < 0) {
         abx__js_reject(ctx, &x->drain, JS_GetException(ctx));
         settle(x);
@@ -346,6 +338,8 @@ static void transfer_finalize(JSRuntime *rt, JSValueConst v)
     abx__js_waiter_clear(rt, &x->drain);
     JS_FreeValueRT(rt, x->aborted);
     x->aborted = JS_UNDEFINED;
+    js_free_rt(rt, x->in);
+    x->in = NULL;
     x->owned = false;
     if (x->t) {
         abx_http_cancel(x->t); /* frees it at its end */
@@ -359,8 +353,12 @@ static void transfer_mark(JSRuntime *rt, JSValueConst v, JS_MarkFunc *mark)
 {
     const abx_js *js = JS_GetRuntimeOpaque(rt);
     const js_transfer *x = JS_GetOpaque(v, js->net->transfer_class);
-    if (x)
-        JS_MarkValue(rt, x->aborted, mark);
+    if (!x)
+        return;
+    JS_MarkValue(rt, x->aborted, mark);
+    abx__js_waiter_mark(rt, &x->head, mark);
+    abx__js_waiter_mark(rt, &x->read, mark);
+    abx__js_waiter_mark(rt, &x->drain, mark);
 }
 
 /* --- making one ---------------------------------------------------------------------------------------- */
@@ -464,7 +462,7 @@ static JSValue native_http(JSContext *ctx, JSValueConst self, int argc, JSValueC
     x->js = js;
     x->due.run = run_due;
     x->owned = true;
-    x->aborted = x->self = JS_UNDEFINED;
+    x->aborted = JS_UNDEFINED;
     abx_http_request r = {
         .method = method, .url = url, .headers = (const char *const *)lines, .header_count = count};
     int rc = JS_IsException(object) ? -1 : start(ctx, x, &r, argv[3]);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "jshost/heap.h"
 #include "jshost/lazy.h"
+#include "jshost/turn.h"
 
 #define FIRST_GC ((size_t)4 << 20) /* bytes of the heap: what is made at the start stays */
 
@@ -257,6 +258,7 @@ int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const 
     if (!js->ctx || add_intrinsics(js->ctx) != 0 || abx__js_bytes_init(js) < 0 ||
         abx__js_lazy_open(js) < 0) {
         abx_js_close(js);
+        abx_js_free(js);
         return abx_fail(err, ABX_ERR_PROVIDER_START, "the JavaScript engine does not start");
     }
     JS_SetGCThreshold(js->rt, FIRST_GC);
@@ -274,7 +276,9 @@ int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const 
 
 void abx_js_close(abx_js *js)
 {
+    abx_js_break(js, "its session is over");
     if (js->ctx) {
+        abx__js_net_release(js);
         JS_FreeValue(js->ctx, js->rejected);
         abx__js_lazy_close(js);
         abx__js_bytes_clear(js);
@@ -284,10 +288,15 @@ void abx_js_close(abx_js *js)
         JS_FreeRuntime(js->rt);
     if (js->loop && js->idle.data)
         uv_close((uv_handle_t *)&js->idle, NULL);
-    free(js->broken);
-    js->broken = NULL;
     js->ctx = NULL;
     js->rt = NULL;
+    abx__js_net_close(js);
+}
+
+void abx_js_free(abx_js *js)
+{
+    abx__js_net_free(js);
+    free(ABX_TAKE(js->broken));
 }
 
 JSValue abx_js_run_compiled(abx_js *js, const uint8_t *code, size_t n)

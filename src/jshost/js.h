@@ -54,8 +54,10 @@ typedef struct abx_js {
 /* bundle, id: borrowed, must stay. The context has no eval. 0, or -1 and *err. */
 int abx_js_open(abx_js *js, uv_loop_t *loop, const abx_js_bundle *bundle, const char *id,
                 abx_error **err);
-/* Frees everything; the idle handle is closed on the loop. */
+/* The engine goes, and no JavaScript runs any more. What is in flight ends and handles are closed on the loop: run it until it has nothing
+ * left, then free with abx_js_free. */
 void abx_js_close(abx_js *js);
+void abx_js_free(abx_js *js);
 
 void abx_js_enter(abx_js *js);
 void abx_js_leave(abx_js *js);

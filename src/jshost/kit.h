@@ -14,6 +14,8 @@ void abx__js_run_init(abx_js *js);
 /* Calls of the host with this row are the service's own affair from now on: nothing of JavaScript runs for them. self: kept. */
 void abx__js_run_direct(abx_js *js, const abx_op_row *row, JSValueConst self,
                         abx_e2b_service *service);
+/* They are no longer. */
+void abx__js_run_release(abx_js *js);
 /* An error of ours as one of the kit's. */
 JSValue abx__js_kit_error(JSContext *ctx, const abx_error *err);
 

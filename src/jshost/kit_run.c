@@ -1,5 +1,6 @@
 /* One call at a service of the kit. Either it stands for a call of the host: then events and bytes go from the service to the host as they are,
  * and JavaScript sees the result only; or the module follows it by next(). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -37,6 +38,7 @@ typedef struct js_run {
     abx_error *error;
     JSValue service; /* kept while it runs */
     abx_js_waiter next, end, drain;
+    abx_js_pin pin; /* while one of these waits */
 } js_run;
 
 static js_session *session_of(const js_run *r)
@@ -251,7 +253,7 @@ static JSValue item_value(js_run *r)
     return o;
 }
 
-static void settle(js_run *r)
+static void answer(js_run *r)
 {
     JSContext *ctx = r->js->ctx;
     if (r->next.waiting && r->first)
@@ -268,19 +270,30 @@ static void settle(js_run *r)
         abx__js_resolve(ctx, &r->end, abx_js_from_json(ctx, yyjson_doc_get_root(r->result)));
 }
 
+/* r may be gone afterwards. */
+static void settle(js_run *r)
+{
+    answer(r);
+    if (!r->next.waiting && !r->end.waiting && !r->drain.waiting)
+        abx__js_unpin(r->js, &r->pin);
+}
+
 static void run_due(abx_js_due *due)
 {
     js_run *r = (js_run *)due;
     js_call *c = target(r);
+    JSContext *ctx = r->js->ctx;
+    JSValue service = JS_UNDEFINED;
     if (c && !c->ended)
         push(r, c);
-    settle(r);
     if (!r->call && !r->settled) {
         r->settled = true;
         r->js->open--;
-        JS_FreeValue(r->js->ctx, r->service);
+        service = r->service;
         r->service = JS_UNDEFINED;
     }
+    settle(r);
+    JS_FreeValue(ctx, service);
 }
 
 static js_run *of(JSContext *ctx, JSValueConst self)
@@ -297,8 +310,10 @@ static JSValue run_wait(JSContext *ctx, JSValueConst self, int argc, JSValueCons
     if (!r)
         return JS_EXCEPTION;
     JSValue promise = abx__js_wait(ctx, end ? &r->end : &r->next);
-    if (!JS_IsException(promise))
-        settle(r);
+    if (JS_IsException(promise))
+        return promise;
+    abx__js_pin(r->js, &r->pin, self);
+    settle(r);
     return promise;
 }
 
@@ -316,6 +331,7 @@ static JSValue run_write(JSContext *ctx, JSValueConst self, int argc, JSValueCon
     JSValue promise = abx__js_wait(ctx, &r->drain);
     if (JS_IsException(promise))
         return promise;
+    abx__js_pin(r->js, &r->pin, self);
     r->writable = !r->call || abx_call_write(r->call, bytes, n) == 1;
     settle(r);
     return promise;
@@ -362,6 +378,18 @@ static void run_finalize(JSRuntime *rt, JSValueConst v)
     }
     r->js->open -= !r->settled;
     free_run(r);
+}
+
+static void run_mark(JSRuntime *rt, JSValueConst v, JS_MarkFunc *mark)
+{
+    const abx_js *js = JS_GetRuntimeOpaque(rt);
+    const js_run *r = JS_GetOpaque(v, js->net->run_class);
+    if (!r)
+        return;
+    JS_MarkValue(rt, r->service, mark);
+    abx__js_waiter_mark(rt, &r->next, mark);
+    abx__js_waiter_mark(rt, &r->end, mark);
+    abx__js_waiter_mark(rt, &r->drain, mark);
 }
 
 /* --- the start ------------------------------------------------------------------------------------------------ */
@@ -477,6 +505,14 @@ void abx__js_run_direct(abx_js *js, const abx_op_row *row, JSValueConst self,
     d->services[row->id] = service;
 }
 
+void abx__js_run_release(abx_js *js)
+{
+    js_direct *d = ABX_TAKE(js->net->direct);
+    for (size_t i = 0; d && i < ABX_COUNT(d->kept); i++)
+        JS_FreeValue(js->ctx, d->kept[i]);
+    free(d);
+}
+
 bool js_run_take(js_session *s, js_call *c, yyjson_val *params)
 {
     const js_direct *d = s->js.net ? s->js.net->direct : NULL;
@@ -504,7 +540,7 @@ bool js_run_take(js_session *s, js_call *c, yyjson_val *params)
 
 void abx__js_run_init(abx_js *js)
 {
-    static const JSClassDef class = {"Run", .finalizer = run_finalize};
+    static const JSClassDef class = {"Run", .finalizer = run_finalize, .gc_mark = run_mark};
     static const JSCFunctionListEntry methods[] = {
         JS_CFUNC_MAGIC_DEF("next", 0, run_wait, 0), JS_CFUNC_MAGIC_DEF("end", 0, run_wait, 1),
         JS_CFUNC_DEF("write", 1, run_write),        JS_CFUNC_DEF("writeEnd", 0, run_write_end),

@@ -36,8 +36,8 @@ typedef struct rest {
 static void on_written(uv_write_t *req, int status)
 {
     free(req);
-    if (status < 0)
-        _exit(0); /* the host is gone */
+    if (status < 0 && status != UV_ECANCELED) /* that: js_output_close */
+        _exit(0);                             /* the host is gone */
 }
 
 static uv_stream_t *stream(const js_output *o)
@@ -223,4 +223,14 @@ void js_output_open(js_output *o, uv_loop_t *loop, int fd)
     ABX_CHECK(uv_pipe_init(loop, &o->pipe, 0) == 0 && uv_timer_init(loop, &o->idle) == 0);
     o->pipe.data = o->idle.data = o;
     ABX_CHECK(uv_pipe_open(&o->pipe, fd) == 0);
+}
+
+void js_output_close(js_output *o)
+{
+    if (!o->pipe.loop)
+        return;
+    uv_close((uv_handle_t *)&o->pipe, NULL);
+    uv_close((uv_handle_t *)&o->idle, NULL);
+    while (o->first)
+        free_first(o);
 }

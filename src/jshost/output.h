@@ -35,6 +35,8 @@ typedef struct js_output {
 
 /* Take descriptor fd over. */
 void js_output_open(js_output *o, uv_loop_t *loop, int fd);
+/* What has not left is dropped; handles are closed on the loop. Nothing when it was not opened. */
+void js_output_close(js_output *o);
 /* Bytes that lie in up to three places; valid during the call. */
 void js_output_write(js_output *o, const abx_epp_piece *pieces, size_t count);
 /* Bytes that were given and that the pipe has not taken. */

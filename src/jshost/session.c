@@ -99,6 +99,16 @@ static void clear_late(js_call *c, bool send)
     c->late_end = &c->late;
 }
 
+static void free_call(js_call *c)
+{
+    yyjson_mut_doc_free(c->result);
+    abx_error_free(c->error);
+    clear_late(c, false);
+    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
+        abx_buf_clear(&c->waiting[i]);
+    free(c);
+}
+
 static void answer(js_session *s, js_call *c)
 {
     js_call **at = &s->calls;
@@ -114,11 +124,7 @@ static void answer(js_session *s, js_call *c)
         abx_epp_fail(c->request, c->error);
     else
         abx_epp_end(c->request, ABX_TAKE(c->result));
-    abx_error_free(c->error);
-    clear_late(c, false);
-    for (size_t i = 0; i < ABX_COUNT(c->waiting); i++)
-        abx_buf_clear(&c->waiting[i]);
-    free(c);
+    free_call(c);
     if (!s->calls)
         uv_timer_start(&s->quiet, on_quiet, QUIET_MS, 0);
 }
@@ -349,7 +355,7 @@ void js_session_serve(js_session *s)
     js_session_die(s);
 }
 
-/* --- birth --------------------------------------------------------------------------------------------- */
+/* --- birth and end ------------------------------------------------------------------------------------- */
 
 int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle, abx_error **err)
 {
@@ -385,4 +391,31 @@ int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle,
     }
     JS_FreeValue(ctx, core);
     return rc;
+}
+
+void js_session_close(js_session *s)
+{
+    uv_loop_t *loop = s->js.loop;
+    JSValue *const mine[] = {&s->load,   &s->request, &s->input,   &s->input_end,
+                             &s->cancel, &s->resume,  &s->describe};
+    while (s->calls) {
+        js_call *c = s->calls;
+        s->calls = c->next;
+        free_call(c);
+    }
+    for (size_t i = 0; i < ABX_COUNT(mine); i++) {
+        JS_FreeValue(s->js.ctx, *mine[i]);
+        *mine[i] = JS_UNDEFINED;
+    }
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    uv_close((uv_handle_t *)&s->quiet, NULL);
+    if (s->in.loop)
+        uv_close((uv_handle_t *)&s->in, NULL);
+    js_output_close(&s->out);
+    abx_js_close(&s->js);
+    uv_run(loop, UV_RUN_DEFAULT);
+    abx_js_free(&s->js);
+    abx_epp_plugin_free(s->epp);
+    if (s->read_buffer)
+        munmap(s->read_buffer, READ_SIZE);
 }

@@ -42,6 +42,9 @@ typedef struct js_session {
 int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle, abx_error **err);
 /* Take descriptors 0 and 1 and serve until the host goes; does not return while it can go on. */
 void js_session_serve(js_session *s);
+/* Free everything, which ends what is in flight; nothing is told to the host. Not from a callback. Runs the loop until it has
+ * nothing left. */
+void js_session_close(js_session *s);
 /* All that waits fails with why it broke, and the process ends. */
 _Noreturn void js_session_die(js_session *s);
 void js_session_write(const void *bytes, size_t n, void *data);

@@ -1,8 +1,10 @@
 #include "jshost/turn.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "jshost/kit.h"
 
 enum {
     CONNECTIONS = 160, /* the process may have 256 descriptors */
@@ -18,6 +20,28 @@ abx_js_net *abx__js_net(abx_js *js)
         js->net->turn.data = js->net;
     }
     return js->net;
+}
+
+void abx__js_net_release(abx_js *js)
+{
+    while (js->net && js->net->pins)
+        abx__js_unpin(js, js->net->pins);
+    if (js->net)
+        abx__js_run_release(js);
+}
+
+void abx__js_net_close(abx_js *js)
+{
+    if (!js->net)
+        return;
+    uv_close((uv_handle_t *)&js->net->turn, NULL);
+    if (js->net->pool)
+        abx_http_close(ABX_TAKE(js->net->pool), NULL, NULL);
+}
+
+void abx__js_net_free(abx_js *js)
+{
+    free(ABX_TAKE(js->net));
 }
 
 abx_http *abx__js_pool(abx_js *js, abx_error **err)
@@ -58,7 +82,7 @@ static void on_turn(uv_idle_t *idle)
 void abx__js_due(abx_js *js, abx_js_due *due)
 {
     abx_js_net *net = abx__js_net(js);
-    if (due->queued)
+    if (due->queued || !js->rt)
         return;
     due->queued = true;
     due->next = net->due;
@@ -75,6 +99,32 @@ void abx__js_due_drop(abx_js *js, abx_js_due *due)
         at = &(*at)->next;
     *at = due->next;
     due->queued = false;
+}
+
+/* --- what the loop needs --------------------------------------------------------------------------------- */
+
+void abx__js_pin(abx_js *js, abx_js_pin *pin, JSValueConst object)
+{
+    abx_js_net *net = abx__js_net(js);
+    if (pin->at)
+        return;
+    pin->object = JS_DupValue(js->ctx, object);
+    pin->at = &net->pins;
+    pin->next = net->pins;
+    if (pin->next)
+        pin->next->at = &pin->next;
+    net->pins = pin;
+}
+
+void abx__js_unpin(abx_js *js, abx_js_pin *pin)
+{
+    if (!pin->at)
+        return;
+    *pin->at = pin->next;
+    if (pin->next)
+        pin->next->at = pin->at;
+    pin->at = NULL;
+    JS_FreeValueRT(js->rt, pin->object);
 }
 
 /* --- promises ------------------------------------------------------------------------------------------ */
@@ -125,6 +175,12 @@ void abx__js_waiter_clear(JSRuntime *rt, abx_js_waiter *w)
         JS_FreeValueRT(rt, w->functions[1]);
     }
     w->waiting = false;
+}
+
+void abx__js_waiter_mark(JSRuntime *rt, const abx_js_waiter *w, JS_MarkFunc *mark)
+{
+    for (size_t i = 0; w->waiting && i < ABX_COUNT(w->functions); i++)
+        JS_MarkValue(rt, w->functions[i], mark);
 }
 
 /* --- errors -------------------------------------------------------------------------------------------- */

@@ -20,20 +20,37 @@ typedef struct abx_js_net {
     abx_http *pool; /* of fetch and WebSocket; opened at their first request */
     uv_idle_t turn;
     abx_js_due *due;
+    struct abx_js_pin *pins;
     unsigned transfers, sockets; /* in flight */
     struct js_direct *direct;    /* kit_run.c: by operation; or NULL */
     JSClassID transfer_class, socket_class, service_class, run_class;
 } abx_js_net;
 
 abx_js_net *abx__js_net(abx_js *js);
+/* Two halves of the end: before the engine goes, what keeps objects alive lets them go; behind it, the connections are closed on the loop. When
+ * that has run out, abx__js_net_free. js->net may be NULL. */
+void abx__js_net_release(abx_js *js);
+void abx__js_net_close(abx_js *js);
+void abx__js_net_free(abx_js *js);
 /* NULL and *err: the client cannot be set up. */
 abx_http *abx__js_pool(abx_js *js, abx_error **err);
 
-/* Run it soon; again: nothing more. */
+/* Run it soon; again, or when the engine is gone: nothing more. */
 void abx__js_due(abx_js *js, abx_js_due *due);
 void abx__js_due_drop(abx_js *js, abx_js_due *due); /* it is about to be freed */
 
-/* One promise at a time. While it waits its functions are kept, so that what it leads to lives. */
+/* Keeps a native's object alive for the loop, whoever else forgot it: while a promise waits for what the network will bring. Zeroed: none. */
+typedef struct abx_js_pin {
+    struct abx_js_pin *next, **at;
+    JSValue object;
+} abx_js_pin;
+
+/* Again: nothing more. */
+void abx__js_pin(abx_js *js, abx_js_pin *pin, JSValueConst object);
+/* The object may be gone afterwards, and the pin with it. */
+void abx__js_unpin(abx_js *js, abx_js_pin *pin);
+
+/* One promise at a time. While it waits its functions are kept: with the object that holds it pinned, what it leads to lives. */
 typedef struct abx_js_waiter {
     bool waiting;
     JSValue functions[2];
@@ -44,7 +61,9 @@ JSValue abx__js_wait(JSContext *ctx, abx_js_waiter *w);
 /* Settle; value is freed. Nothing when nobody waits. */
 void abx__js_resolve(JSContext *ctx, abx_js_waiter *w, JSValue value);
 void abx__js_reject(JSContext *ctx, abx_js_waiter *w, JSValue reason);
+/* In the finalizer and in gc_mark of the object that holds it. */
 void abx__js_waiter_clear(JSRuntime *rt, abx_js_waiter *w);
+void abx__js_waiter_mark(JSRuntime *rt, const abx_js_waiter *w, JS_MarkFunc *mark);
 
 /* Error objects. code: a word, or NULL. */
 JSValue abx__js_error(JSContext *ctx, const char *message, const char *code);

@@ -32,6 +32,7 @@ typedef struct js_socket {
     item *first, **last;
     size_t waiting;
     abx_js_waiter next;
+    abx_js_pin pin; /* while that waits and something may come */
 } js_socket;
 
 static void free_socket(js_socket *s)
@@ -112,7 +113,7 @@ static JSValue item_value(JSContext *ctx, const item *i)
     return o;
 }
 
-static void settle(js_socket *s)
+static void answer(js_socket *s)
 {
     item *i = s->first;
     if (!s->next.waiting || !i)
@@ -129,6 +130,14 @@ static void settle(js_socket *s)
     }
     abx__js_resolve(s->js->ctx, &s->next, item_value(s->js->ctx, i));
     free(i);
+}
+
+/* s may be gone afterwards. */
+static void settle(js_socket *s)
+{
+    answer(s);
+    if (!s->next.waiting)
+        abx__js_unpin(s->js, &s->pin);
 }
 
 static void run_due(abx_js_due *due)
@@ -149,8 +158,11 @@ static JSValue socket_next(JSContext *ctx, JSValueConst self, int argc, JSValueC
     if (!s)
         return JS_EXCEPTION;
     JSValue promise = abx__js_wait(ctx, &s->next);
-    if (!JS_IsException(promise))
-        settle(s);
+    if (JS_IsException(promise))
+        return promise;
+    if (s->ws)
+        abx__js_pin(s->js, &s->pin, self);
+    settle(s);
     return promise;
 }
 
@@ -240,6 +252,14 @@ static void socket_finalize(JSRuntime *rt, JSValueConst v)
     free_socket(s);
 }
 
+static void socket_mark(JSRuntime *rt, JSValueConst v, JS_MarkFunc *mark)
+{
+    const abx_js *js = JS_GetRuntimeOpaque(rt);
+    const js_socket *s = JS_GetOpaque(v, js->net->socket_class);
+    if (s)
+        abx__js_waiter_mark(rt, &s->next, mark);
+}
+
 /* --- making one ---------------------------------------------------------------------------------------- */
 
 static JSValue native_socket(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
@@ -282,7 +302,8 @@ static JSValue native_socket(JSContext *ctx, JSValueConst self, int argc, JSValu
 void abx__js_natives_websocket(abx_js *js, JSValueConst internal);
 void abx__js_natives_websocket(abx_js *js, JSValueConst internal)
 {
-    static const JSClassDef class = {"Socket", .finalizer = socket_finalize};
+    static const JSClassDef class = {"Socket", .finalizer = socket_finalize,
+                                     .gc_mark = socket_mark};
     static const JSCFunctionListEntry methods[] = {
         JS_CFUNC_DEF("next", 0, socket_next),       JS_CFUNC_DEF("send", 1, socket_send),
         JS_CFUNC_DEF("waiting", 0, socket_waiting), JS_CFUNC_DEF("close", 2, socket_close),

@@ -1,4 +1,4 @@
-/* A session of a module that has all of the runtime's insides, for fuzz targets: the driver, JavaScript, finds its input in `bytes` and
+/* A session of a module that has all of the runtime's insides, for fuzz targets and unit tests: the driver, JavaScript, finds its input in `bytes` and
  * what only the runtime's own JavaScript is given in `internal`. */
 #ifndef ABX_FUZZ_JS_RIG_H
 #define ABX_FUZZ_JS_RIG_H
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "jshost/session.h"
 
-static void make_bundle(abx_buf *out, const char *driver)
+static inline void make_bundle(abx_buf *out, const char *driver)
 {
     yyjson_mut_val *root = NULL;
     ABX_AUTO_MUT d = abx_mut_new(&root);
@@ -22,52 +22,54 @@ static void make_bundle(abx_buf *out, const char *driver)
     ABX_CHECK(abx_js_bundle_add(out, "m.mjs", driver, strlen(driver)) == 0);
 }
 
-static void free_session(js_session *s, uv_loop_t *loop)
+typedef struct js_rig {
+    js_session session; /* first */
+    abx_js_bundle bundle;
+    abx_buf text; /* of the bundle */
+} js_rig;
+
+/* Its first turn is done: queued work may be left. */
+static inline void js_rig_open(js_rig *r, uv_loop_t *loop, const char *driver, const uint8_t *data,
+                               size_t size)
 {
-    JSContext *ctx = s->js.ctx;
-    const JSValue mine[] = {s->load,   s->request, s->input,   s->input_end,
-                            s->cancel, s->resume,  s->describe};
-    for (size_t i = 0; i < ABX_COUNT(mine); i++)
-        JS_FreeValue(ctx, mine[i]);
-    uv_close((uv_handle_t *)&s->timer, NULL);
-    uv_close((uv_handle_t *)&s->quiet, NULL);
-    uv_close((uv_handle_t *)&s->out.pipe, NULL);
-    uv_close((uv_handle_t *)&s->out.idle, NULL);
-    abx_js_close(&s->js);
-    for (int i = 0; i < 100 && uv_run(loop, UV_RUN_NOWAIT); i++)
-        ;
-    abx_epp_plugin_free(s->epp);
+    ABX_AUTO_ERROR err = NULL;
+    abx_js *js = &r->session.js;
+    memset(r, 0, sizeof *r);
+    abx_buf_init(&r->text, ABX_JS_BUNDLE_MAX);
+    make_bundle(&r->text, driver);
+    ABX_CHECK(abx_js_bundle_read(&r->bundle, r->text.data, r->text.len, &err) == 0);
+    ABX_CHECK(js_session_open(&r->session, loop, &r->bundle, &err) == 0);
+    js->run_ms = 2000;
+    js_output_open(&r->session.out, loop, open("/dev/null", O_WRONLY | O_CLOEXEC));
+
+    abx_js_enter(js);
+    JSValue global = JS_GetGlobalObject(js->ctx);
+    JS_SetPropertyStr(js->ctx, global, "internal", JS_DupValue(js->ctx, js->internal));
+    JS_SetPropertyStr(js->ctx, global, "bytes", JS_NewUint8ArrayCopy(js->ctx, data, size));
+    JS_FreeValue(js->ctx, global);
+    JS_FreeValue(js->ctx, abx_js_import(js, "m.mjs"));
+    abx_js_leave(js);
 }
 
-static int js_rig_run(const char *driver, const uint8_t *data, size_t size)
+static inline void js_rig_close(js_rig *r)
+{
+    js_session_close(&r->session);
+    abx_js_bundle_clear(&r->bundle);
+    abx_buf_clear(&r->text);
+}
+
+static inline int js_rig_run(const char *driver, const uint8_t *data, size_t size)
 {
     static uv_loop_t loop;
     static bool begun;
-    static js_session s;
-    ABX_AUTO_ERROR err = NULL;
-    ABX_AUTO_BUF bytes = ABX_BUF(ABX_JS_BUNDLE_MAX);
-    abx_js_bundle bundle = {0};
+    static js_rig rig;
     if (!begun)
         ABX_CHECK(uv_loop_init(&loop) == 0);
     begun = true;
-    make_bundle(&bytes, driver);
-    ABX_CHECK(abx_js_bundle_read(&bundle, bytes.data, bytes.len, &err) == 0);
-    ABX_CHECK(js_session_open(&s, &loop, &bundle, &err) == 0);
-    s.js.run_ms = 2000;
-    js_output_open(&s.out, &loop, open("/dev/null", O_WRONLY | O_CLOEXEC));
-
-    abx_js_enter(&s.js);
-    JSContext *ctx = s.js.ctx;
-    JSValue global = JS_GetGlobalObject(ctx);
-    JS_SetPropertyStr(ctx, global, "internal", JS_DupValue(ctx, s.js.internal));
-    JS_SetPropertyStr(ctx, global, "bytes", JS_NewUint8ArrayCopy(ctx, data, size));
-    JS_FreeValue(ctx, global);
-    JS_FreeValue(ctx, abx_js_import(&s.js, "m.mjs"));
-    abx_js_leave(&s.js);
-    for (int i = 0; i < 3 && !s.js.broken; i++)
+    js_rig_open(&rig, &loop, driver, data, size);
+    for (int i = 0; i < 3 && !rig.session.js.broken; i++)
         uv_run(&loop, UV_RUN_NOWAIT);
-    free_session(&s, &loop);
-    abx_js_bundle_clear(&bundle);
+    js_rig_close(&rig);
     return 0;
 }
 

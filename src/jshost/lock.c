@@ -14,17 +14,6 @@
 #include "base/libm.h"
 #include "base/mem.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 #define PROCESS_DATA ((rlim_t)384 << 20)
 #define OPEN_FILES   256
 
@@ -62,7 +51,7 @@ static int drop_rights(void)
 
 int abx_js_lock(abx_error **err)
 {
-    if (SANITIZED)
+    if (ABX_JS_SANITIZED)
         return 0;
     warm_up();
     if (limit(RLIMIT_CORE, 0, err) < 0 || limit(RLIMIT_FSIZE, 0, err) < 0 ||

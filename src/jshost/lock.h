@@ -8,6 +8,17 @@
 
 #include "base/error.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define ABX_JS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ABX_JS_SANITIZED 1
+#endif
+#endif
+#ifndef ABX_JS_SANITIZED
+#define ABX_JS_SANITIZED 0
+#endif
+
 /* Whether a locked process here can open files, those that looking up names and trusting servers needs: the kernel has Landlock. Where
  * it has not, the parent names the bundle of authorities in this variable, and the descriptor in SSL_CERT_FILE ("/dev/fd/N": see
  * net/ca.h); the child opens it before its lock. Any thread. */

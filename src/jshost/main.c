@@ -60,5 +60,10 @@ int abx_js_host_main(void)
         return err ? abx_err_row_of(err->id)->exit_code : 1;
     }
     js_session_serve(&session);
+    if (ABX_JS_SANITIZED) { /* what is not found now has leaked */
+        js_session_close(&session);
+        ABX_CHECK(uv_loop_close(&loop) == 0);
+        abx_js_bundle_clear(&bundle);
+    }
     return 0;
 }

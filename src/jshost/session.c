@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "epp/epp.h"
 #include "jshost/lazy.h"
+#include "jshost/lock.h"
 
 _Static_assert(ABX_JS_LOAD_MS < ABX_EPP_START_MS,
                "the module's reason must come before the host's patience ends");
@@ -333,10 +334,12 @@ static void on_read(uv_stream_t *in, ssize_t n, const uv_buf_t *buf)
 {
     js_session *s = in->data;
     ABX_AUTO_ERROR why = NULL;
-    if (n == 0)
+    if (n == 0 || (n > 0 && abx_epp_plugin_feed(s->epp, buf->base, (size_t)n, &why) == 0))
         return;
-    if (n < 0 || abx_epp_plugin_feed(s->epp, buf->base, (size_t)n, &why) < 0)
-        _exit(0); /* nothing is left to be done: nothing is kept */
+    if (!ABX_JS_SANITIZED)
+        _exit(0);
+    s->over = true;
+    uv_read_stop(in);
 }
 
 void js_session_serve(js_session *s)
@@ -350,9 +353,10 @@ void js_session_serve(js_session *s)
     ABX_CHECK(uv_pipe_open(&s->in, 0) == 0);
     js_output_open(&s->out, loop, 1);
     ABX_CHECK(uv_read_start((uv_stream_t *)&s->in, give_buffer, on_read) == 0);
-    while (!s->js.broken)
+    while (!s->js.broken && !s->over)
         uv_run(loop, UV_RUN_ONCE);
-    js_session_die(s);
+    if (!s->over)
+        js_session_die(s);
 }
 
 /* --- birth and end ------------------------------------------------------------------------------------- */

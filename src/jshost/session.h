@@ -30,6 +30,7 @@ typedef struct js_session {
     JSValue load, request, input, input_end, cancel, resume, describe; /* of js/core.js */
     uint64_t call_run_ms;  /* how long code may run once the module is loaded */
     bool greeted, loading; /* the module is being loaded: it has to settle */
+    bool over;             /* the host is gone */
     uv_pipe_t in;
     js_output out;
     uv_timer_t timer; /* of JavaScript's timers */
@@ -40,7 +41,8 @@ typedef struct js_session {
 
 /* Make the runtime, its globals and natives; nothing of the module runs. 0, or -1 and *err. */
 int js_session_open(js_session *s, uv_loop_t *loop, const abx_js_bundle *bundle, abx_error **err);
-/* Take descriptors 0 and 1 and serve until the host goes; does not return while it can go on. */
+/* Take descriptors 0 and 1 and serve until the host goes. Then the process ends: nothing is kept that would have to be freed; it returns only
+ * where somebody looks for leaks (ABX_JS_SANITIZED). */
 void js_session_serve(js_session *s);
 /* Free everything, which ends what is in flight; nothing is told to the host. Not from a callback. Runs the loop until it has
  * nothing left. */

@@ -67,6 +67,7 @@
 #define ABX_HAS_PROCESS_STDIN    "process.stdin"
 #define ABX_HAS_PROCESS_REPLAY   "process.replay"
 #define ABX_HAS_FILESYSTEM       "filesystem"
+#define ABX_HAS_FILESYSTEM_RANGE "filesystem.range"
 #define ABX_HAS_FILESYSTEM_WATCH "filesystem.watch"
 #define ABX_HAS_PTY              "pty"
 #define ABX_HAS_SNAPSHOT         "snapshot"

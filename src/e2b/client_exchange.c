@@ -98,6 +98,13 @@ static bool is_page(const abx__envd_exchange *x, const abx_http_headers *headers
            !abx_http_headers_get(headers, "Content-Disposition");
 }
 
+/* 200, or exactly the part that was asked for. */
+static bool is_wanted(const abx__envd_exchange *x, const abx_http_headers *headers)
+{
+    const char *range = x->part ? abx_http_headers_get(headers, "Content-Range") : NULL;
+    return x->status == 200 || (x->status == 206 && range && abx_has_prefix(range, x->part));
+}
+
 /* A length that nobody can count to says nothing, and a cut answer would pass for a whole one. */
 static bool length_fits(const abx_http_headers *headers)
 {
@@ -119,7 +126,7 @@ static void on_head(abx_http_transfer *t, int status, const abx_http_headers *he
     bool encoded = x->encoding && *x->encoding && strcasecmp(x->encoding, "identity") != 0;
     x->no_length = !length_fits(headers);
     x->is_page = is_page(x, headers);
-    x->good = status == 200 && !encoded && has_type(x) && !x->no_length && !x->is_page;
+    x->good = is_wanted(x, headers) && !encoded && has_type(x) && !x->no_length && !x->is_page;
     if (!x->good)
         x->body.max = ABX__ENVD_MAX_ERROR;
     if (x->no_length)
@@ -237,6 +244,7 @@ static void exchange_free(abx__envd_exchange *x)
 {
     forget_answer(x);
     free(x->answer_type);
+    free(x->part);
     abx_buf_clear(&x->body);
     if (x->again && x->again->tries > 0)
         uv_close((uv_handle_t *)&x->again->timer, on_again_freed);
@@ -412,6 +420,7 @@ abx__envd_exchange *abx__envd_exchange_start(abx_envd_client *c, const abx__envd
     x->safe = r->safe;
     x->lasts = r->lasts;
     x->answer_type = abx_strdup(r->answer_type);
+    x->part = abx_strdup(r->part);
     abx_buf_init(&x->body, r->max_body ? r->max_body : ABX__ENVD_MAX_ERROR);
     int rc = start(x, &request, err);
     if (rc == 0 && !c->local && !r->single && !r->body_stream) {

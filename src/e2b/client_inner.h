@@ -101,6 +101,7 @@ typedef struct abx__envd_request {
     const char *user;         /* Basic user, or NULL */
     const char *const *more;  /* header lines besides ours */
     size_t more_count;
+    const char *part; /* a 206 is good if its Content-Range begins so; NULL: it is not */
     const void *body;
     size_t body_len;
     bool body_stream;
@@ -133,9 +134,9 @@ struct abx__envd_exchange {
     abx_http_transfer *transfer;
     const abx__envd_hooks *hooks;
     void *data;
-    char *answer_type;
+    char *answer_type, *part;
     int status;     /* 0: no answer yet */
-    bool good;      /* 200, the expected type, not encoded */
+    bool good;      /* 200 (or the part), the expected type, not encoded */
     bool is_page;   /* a page for people */
     bool too_large; /* a good answer over its limit */
     bool no_length; /* its Content-Length cannot be read: end() gets an error */

@@ -92,6 +92,11 @@ yyjson_doc *abx_e2b_service_features(yyjson_val *declared)
     yyjson_mut_doc_set_root(d, map);
     for (int i = 0; i < ABX_OP_COUNT; i++)
         without(d, map, abx_op_row_of((abx_op_id)i));
+    const char *range = abx_feature_name(ABX_FEATURE_FILESYSTEM_RANGE);
+    if (is_native(map, abx_feature_name(ABX_FEATURE_FILESYSTEM)) || is_native(map, "fs.read")) {
+        yyjson_mut_obj_remove_key(map, range); /* the client knows parts, and servers without */
+        abx_mut_str(d, map, range, "native");
+    }
     const char *attach = abx_op_row_of(ABX_OP_PROCESS_ATTACH)->method;
     if (is_native(map, abx_feature_name(ABX_FEATURE_PROCESS)) && !yyjson_mut_obj_get(map, attach))
         abx_mut_str(d, map, attach, "native");

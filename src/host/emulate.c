@@ -53,6 +53,14 @@ static const emulated *row_for(yyjson_val *features, abx_op_id op)
     return NULL;
 }
 
+/* Is a part of a file left to the host? */
+static bool range_is_ours(yyjson_val *features)
+{
+    const char *own = abx_json_str(features, abx_feature_name(ABX_FEATURE_FILESYSTEM_RANGE), NULL);
+    return (!own || strcmp(own, "unsupported") == 0) &&
+           abx__features_have(features, abx_op_row_of(ABX_OP_FS_READ));
+}
+
 static void put(yyjson_mut_doc *d, yyjson_mut_val *map, const char *name)
 {
     yyjson_mut_obj_remove_key(map, name);
@@ -77,6 +85,8 @@ yyjson_doc *abx__features_with_emulated(yyjson_val *features)
             put(d, map, part ? method : row->name);
         }
     }
+    if (range_is_ours(features))
+        put(d, map, abx_feature_name(ABX_FEATURE_FILESYSTEM_RANGE));
     return abx_json_freeze(d);
 }
 
@@ -88,8 +98,17 @@ bool abx__wants_stdin(const abx_call *call)
             abx_str_eq(abx_json_str(params, "stdin", NULL), "stream"));
 }
 
+static bool wants_part(const abx_call *call)
+{
+    yyjson_val *params = abx_call_params(call);
+    return abx_call_op(call)->id == ABX_OP_FS_READ &&
+           (abx_json_get(params, "offset") || abx_json_get(params, "limit"));
+}
+
 bool abx__is_emulated(yyjson_val *features, const abx_call *call)
 {
+    if (wants_part(call))
+        return range_is_ours(features);
     abx_op_id op = abx__wants_stdin(call) ? ABX_OP_PROCESS_STDIN : abx_call_op(call)->id;
     return row_for(features, op) != NULL;
 }
@@ -98,6 +117,7 @@ void abx__emulate(abx_host *host, const char *provider_id, abx_call *call)
 {
     switch (abx_call_op(call)->id) {
     case ABX_OP_FS_WATCH: abx__emulate_watch(host, provider_id, call); break;
+    case ABX_OP_FS_READ: abx__emulate_range(host, provider_id, call); break;
     case ABX_OP_FS_STAT: abx__emulate_stat(host, provider_id, call); break;
     case ABX_OP_PROCESS_START: abx__emulate_start(host, provider_id, call); break;
     default: abx__emulate_stdin(host, provider_id, call); break;

@@ -2,6 +2,8 @@
  * features, and a call of one goes no other way than a native one does for the door.
  *
  *   fs.watch (filesystem.watch)             lists the folder again and again and compares     emulate_watch.c
+ *   offset and limit of fs.read             reads the whole file and passes the part on       emulate_range.c
+ *   (filesystem.range)
  *   fs.stat                                 runs stat                                         emulate_stat.c
  *   input of process.start, process.stdin,  files that a shell before the command reads       emulate_input.c,
  *   process.close_stdin (process.stdin)                                                       emulate_stdin.c

@@ -53,6 +53,9 @@ void abx__emulation_clear(abx__emulation *e);
  * it gives are kept for cb, more is an error. */
 void abx__emulation_ask(abx__emulation *e, abx_op_id op, yyjson_mut_doc *params, const void *body,
                         size_t n, size_t keep, abx__emulation_cb cb);
+/* Run an inner call with these handlers; their data is e. Its end has to forget e->inner and to unpin. */
+void abx__emulation_call(abx__emulation *e, abx_op_id op, yyjson_mut_doc *params,
+                         const abx_call_handlers *handlers);
 /* Run an inner call whose events, bytes and end are the outer call's, with backpressure. */
 void abx__emulation_relay(abx__emulation *e, abx_op_id op, yyjson_mut_doc *params);
 
@@ -64,6 +67,7 @@ char *abx__shell_word(const char *text);
 
 /* The kinds. Each accepts the call. */
 void abx__emulate_stat(abx_host *host, const char *provider, abx_call *call);
+void abx__emulate_range(abx_host *host, const char *provider, abx_call *call);
 void abx__emulate_watch(abx_host *host, const char *provider, abx_call *call);
 void abx__emulate_start(abx_host *host, const char *provider, abx_call *call);
 void abx__emulate_stdin(abx_host *host, const char *provider, abx_call *call);

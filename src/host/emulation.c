@@ -205,6 +205,12 @@ void abx__emulation_relay(abx__emulation *e, abx_op_id op, yyjson_mut_doc *param
     run(e, make(e, op, params, &handlers));
 }
 
+void abx__emulation_call(abx__emulation *e, abx_op_id op, yyjson_mut_doc *params,
+                         const abx_call_handlers *handlers)
+{
+    run(e, make(e, op, params, handlers));
+}
+
 yyjson_mut_doc *abx__emulation_params(const abx__emulation *e, yyjson_mut_val **root,
                                       const char *const *names)
 {

@@ -353,7 +353,8 @@ class Door:
     # --- files
 
     def read(self, call, p, data, ends, extra):
-        self.spawn(call, ["files", "cat", *user(p), *extra, "--json", place(p)])
+        part = [word for name in ("offset", "limit") if name in p for word in (f"--{name}", str(p[name]))]
+        self.spawn(call, ["files", "cat", *user(p), *part, *extra, "--json", place(p)])
 
         def finish(code, err):
             if code == 0:

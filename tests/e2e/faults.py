@@ -121,6 +121,7 @@ class FaultProxy:
     def __init__(self, port=None, host="127.0.0.1", cert=None, key=None):
         self.target = (host, port) if port else None
         self.faults, self.requests, self.open = [], [], set()
+        self.sent = 0  # bytes of answers
         self.lock = threading.Lock()
         self.tls = None
         if cert:
@@ -286,6 +287,7 @@ class FaultProxy:
 
     def send(self, client, fault, data, at):
         """False: the fault's limit was reached."""
+        self.sent += len(data)
         data, whole = at.take(fault, data)
         size, pause = fault.slow or (len(data) or 1, 0)
         for i in range(0, len(data), size):

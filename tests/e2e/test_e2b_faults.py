@@ -286,6 +286,24 @@ def test_a_download_that_is_cut(proxy, envd):
     envd.run("rm big")
 
 
+def test_the_end_of_a_large_file_moves_few_bytes(proxy, envd):
+    envd.run("truncate -s 20G holes && printf the-end >> holes")
+    size = (20 << 30) + 7
+    r = call(to(proxy), "fs.read", {"path": "holes", "offset": size - 7})
+    assert r.chunks == {"body": b"the-end"} and r.result == {"size": 7}
+    r = call(to(proxy), "fs.read", {"path": "holes", "offset": size - 9, "limit": 4})
+    assert r.chunks == {"body": b"\0\0th"} and r.result == {"size": 4}
+    assert call(to(proxy), "fs.read", {"path": "holes", "offset": size}).result == {"size": 0}
+    assert proxy.sent < 10000
+    envd.run("rm holes")
+
+
+def test_a_server_without_ranges_is_left_once_the_part_is_there(fake):
+    fake.add(Fault("/files?", answer(200, b"0123456789", "text/plain", length=1 << 40), end="stall"))
+    r = call(to(fake), "fs.read", {"path": "x", "offset": 2, "limit": 5})
+    assert r.chunks == {"body": b"23456"} and r.result == {"size": 5}
+
+
 # --- TLS -------------------------------------------------------------------------------------------------
 
 

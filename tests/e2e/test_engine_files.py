@@ -63,12 +63,41 @@ def test_ranges(engine, box):
     assert part("bytes=10-19").headers["Content-Range"] == "bytes 10-19/10000"
     outside = part("bytes=10000-")
     assert outside.status == 416 and outside.headers["Content-Range"] == "bytes */10000" and outside.error["code"] == "E1001"
+    assert part("bytes=9223372036854775806-").status == part("bytes=-0").status == 416
     for value in ("bytes=0-1,4-5", "lines=1-2", "bytes=5-1"):
         answer = part(value)
         assert (answer.status, answer.body) == (200, data)
     modified = engine("GET", target).headers["Last-Modified"]
     assert part("bytes=0-1", **{"If-Range": modified}).status == 206
     assert part("bytes=0-1", **{"If-Range": "Sat, 03 Feb 2001 04:05:06 GMT"}).status == 200
+
+
+def test_a_part_by_parameters(engine, box):
+    engine("PUT", engine.files(box, "digits"), b"0123456789", status=200)
+
+    def part(status=200, headers=None, **params):
+        return engine("GET", engine.files(box, "digits", **params), headers=headers or {}, status=status)
+
+    for params, want in (({"offset": 3}, b"3456789"), ({"limit": 4}, b"0123"), ({"offset": 3, "limit": 4}, b"3456"), ({"limit": 0}, b""),
+                         ({"offset": 10}, b""), ({"offset": 9223372036854775807, "limit": 9223372036854775807}, b"")):
+        answer = part(**params)
+        assert (answer.body, answer.headers["Content-Length"]) == (want, str(len(want)))
+    inner = part(206, {"Range": "bytes=-2"}, offset=3, limit=4)
+    assert (inner.body, inner.headers["Content-Range"]) == (b"56", "bytes 2-3/4")
+    for wrong in (-1, "x", 9223372036854775808, 1.5):
+        assert part(400, offset=wrong).error["code"] == part(400, limit=wrong).error["code"] == "E1001"
+    assert engine("GET", engine.files(box, "none", offset=5), status=404).error["code"] == "E3002"
+    list(engine.sh(box, "mkdir -p folder"))
+    assert engine("GET", engine.files(box, "folder", offset=5), status=400).error["code"] == "E6005"
+
+
+def test_the_end_of_a_file_that_nobody_could_read_whole(engine, box):
+    """Eight terabytes of holes."""
+    list(engine.sh(box, "truncate -s 8T holes && printf the-end >> holes"))
+    answer = engine("GET", engine.files(box, "holes"), headers={"Range": "bytes=-7"}, status=206)
+    assert answer.body == b"the-end" and answer.headers["Content-Range"].endswith(f"/{(8 << 40) + 7}")
+    assert engine("GET", engine.files(box, "holes", offset=(8 << 40) - 2, limit=5), status=200).body == b"\0\0the"
+    list(engine.sh(box, "rm holes"))
 
 
 def test_what_is_no_plain_file(engine, box):

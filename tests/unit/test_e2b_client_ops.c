@@ -519,6 +519,69 @@ static void files_come(void **state)
     }
 }
 
+/* How a server answers a question for a part, and what comes of it. */
+static const struct {
+    const char *params, *range;      /* of the call; of the request */
+    const char *status, *answer;     /* Content-Range line or "" */
+    const char *body, *out, *result; /* result: or the name of an error */
+} parts[] = {
+    {"\"offset\":3,\"limit\":4", "bytes=3-6", "206 x", "Content-Range: bytes 3-6/10\r\n", "3456",
+     "3456", "{\"size\":4}"},
+    {"\"offset\":3", "bytes=3-", "206 x", "Content-Range: bytes 3-9/*\r\n", "3456789", "3456789",
+     "{\"size\":7}"},
+    {"\"limit\":4", "bytes=0-3", "206 x", "Content-Range: bytes 0-3/10\r\n", "0123", "0123",
+     "{\"size\":4}"},
+    /* a server that does not know of parts */
+    {"\"offset\":3,\"limit\":4", "bytes=3-6", "200 OK", "", "0123456789", "3456", "{\"size\":4}"},
+    {"\"offset\":3", "bytes=3-", "200 OK", "", "0123456789", "3456789", "{\"size\":7}"},
+    {"\"limit\":0", "bytes=0-0", "200 OK", "", "0123456789", "", "{\"size\":0}"},
+    {"\"offset\":50", "bytes=50-", "200 OK", "", "0123456789", "", "{\"size\":0}"},
+    /* more than was asked for, less, another part, several */
+    {"\"limit\":4", "bytes=0-3", "206 x", "Content-Range: bytes 0-9/10\r\n", "0123456789", "0123",
+     "{\"size\":4}"},
+    {"\"limit\":40", "bytes=0-39", "206 x", "Content-Range: bytes 0-9/10\r\n", "0123456789",
+     "0123456789", "{\"size\":10}"},
+    {"\"offset\":3", "bytes=3-", "206 x", "Content-Range: bytes 30-31/90\r\n", "xx", "",
+     "BACKEND_ANSWER"},
+    {"\"offset\":3", "bytes=3-", "206 x", "", "xx", "", "BACKEND_ANSWER"},
+    /* behind the end, and numbers that cannot be added */
+    {"\"offset\":10", "bytes=10-", "416 x", "Content-Range: bytes */10\r\n", "no", "",
+     "{\"size\":0}"},
+    {"\"limit\":5", "bytes=0-4", "416 x", "", "no", "", "BACKEND"},
+    {"\"offset\":9223372036854775807,\"limit\":2", "bytes=9223372036854775807-", "416 x", "", "no",
+     "", "{\"size\":0}"},
+    {"\"limit\":9223372036854775807", "bytes=0-9223372036854775806", "200 OK", "", "all", "all",
+     "{\"size\":3}"},
+    {"\"offset\":0", NULL, "200 OK", "", "all", "all", "{\"size\":3}"},
+};
+
+static void a_part_of_a_file_comes(void **state)
+{
+    for (size_t i = 0; i < ABX_COUNT(parts); i++) {
+        fake f;
+        fake_run run;
+        fake_open(&f, ABX_E2B_JSON, i % 2 ? ABX : PLAIN);
+        ABX_AUTO_FREE char *answer =
+            abx_format("HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n%s", parts[i].status,
+                       strlen(parts[i].body), parts[i].answer, parts[i].body);
+        ABX_AUTO_FREE char *params =
+            abx_format("{\"sandboxId\":\"s\",\"path\":\"x\",%s}", parts[i].params);
+        fake_say(&f, answer, strlen(answer));
+        fake_call(&f, &run, "fs.read", params);
+        ABX_AUTO_FREE char *range = fake_header(&f, 0, "Range");
+        if (parts[i].range)
+            assert_string_equal(range, parts[i].range);
+        else
+            assert_null(range);
+        assert_string_equal(abx_buf_cstr(&run.out[ABX_CH_BODY]), parts[i].out);
+        if (*parts[i].result == '{')
+            assert_result(&run, parts[i].result);
+        else
+            assert_error(&run, parts[i].result, "");
+        done(&f, &run);
+    }
+}
+
 static void a_file_cut_short_is_an_error(void **state)
 {
     static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort";
@@ -683,6 +746,7 @@ int main(void)
         cmocka_unit_test(an_id_from_outside_must_be_plain),
         cmocka_unit_test(terminals),
         cmocka_unit_test(files_come),
+        cmocka_unit_test(a_part_of_a_file_comes),
         cmocka_unit_test(a_file_cut_short_is_an_error),
         cmocka_unit_test(files_go),
         cmocka_unit_test(a_wrong_size_is_told),

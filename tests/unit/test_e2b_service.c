@@ -703,7 +703,8 @@ static void features(void **state)
 {
     static const char declared[] =
         "{\"sandbox\":\"native\",\"process\":\"native\",\"process.replay\":\"native\","
-        "\"upkeep\":\"native\",\"code\":\"native\",\"ports\":\"native\"}";
+        "\"upkeep\":\"native\",\"code\":\"native\",\"ports\":\"native\",\"filesystem\":\"native\","
+        "\"filesystem.range\":\"unsupported\"}";
     ABX_AUTO_JSON d = yyjson_read(declared, strlen(declared), 0);
     ABX_AUTO_JSON map = abx_e2b_service_features(yyjson_doc_get_root(d));
     yyjson_val *root = yyjson_doc_get_root(map);
@@ -716,6 +717,7 @@ static void features(void **state)
     assert_string_equal(abx_json_str(root, "upkeep", ""), "unsupported");
     assert_string_equal(abx_json_str(root, "code.interrupt", ""), "unsupported");
     assert_string_equal(abx_json_str(root, "process.start", "-"), "-");
+    assert_string_equal(abx_json_str(root, "filesystem.range", ""), "native");
 }
 
 /* --- answers that do not fit --------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@ static struct {
     const char *stat; /* what the command of fs.stat says */
     size_t stat_len;
     int64_t code;
+    const char *file;     /* what fs.read gives, in pieces of four */
     const char *lists[4]; /* answers of fs.list, one after the other, the last again */
     int list;
     abx_err_id write_fails;
@@ -62,6 +63,17 @@ static void on_body_end(abx_call *call, void *state)
     abx_call_end(call, d);
 }
 
+static void answer_read(abx_call *call)
+{
+    yyjson_mut_val *root;
+    size_t size = strlen(play.file);
+    for (size_t at = 0; at < size; at += 4)
+        abx_call_chunk(call, ABX_CH_BODY, play.file + at, size - at < 4 ? size - at : 4);
+    yyjson_mut_doc *d = abx_mut_new(&root);
+    abx_mut_int(d, root, "size", (int64_t)size);
+    abx_call_end(call, d);
+}
+
 static void answer(backend *b, abx_call *call)
 {
     static const abx_call_backend body = {.on_input = on_body, .on_input_end = on_body_end};
@@ -69,6 +81,7 @@ static void answer(backend *b, abx_call *call)
     note("%s %s\n", abx_call_op(call)->method, params);
     switch (abx_call_op(call)->id) {
     case ABX_OP_PROCESS_START: answer_start(call); break;
+    case ABX_OP_FS_READ: answer_read(call); break;
     case ABX_OP_FS_WRITE: abx_call_accept(call, &body, NULL); break;
     case ABX_OP_FS_LIST: {
         const char *text = play.lists[play.list];
@@ -128,15 +141,21 @@ static void map_says_what_is_emulated(void **state)
     check_map("{}", "{}");
     check_map("{\"process\":\"native\"}", "{\"process\":\"native\"}");
     check_map("{\"filesystem\":\"native\"}",
-              "{\"filesystem\":\"native\",\"filesystem.watch\":\"emulated\"}");
-    check_map("{\"filesystem\":\"native\",\"filesystem.watch\":\"native\"}",
-              "{\"filesystem\":\"native\",\"filesystem.watch\":\"native\"}");
-    check_map("{\"filesystem\":\"native\",\"fs.list\":\"unsupported\"}",
-              "{\"filesystem\":\"native\",\"fs.list\":\"unsupported\"}");
+              "{\"filesystem\":\"native\",\"filesystem.watch\":\"emulated\","
+              "\"filesystem.range\":\"emulated\"}");
+    check_map("{\"filesystem\":\"native\",\"filesystem.watch\":\"native\","
+              "\"filesystem.range\":\"native\"}",
+              "{\"filesystem\":\"native\",\"filesystem.watch\":\"native\","
+              "\"filesystem.range\":\"native\"}");
+    check_map("{\"filesystem\":\"native\",\"fs.list\":\"unsupported\","
+              "\"fs.read\":\"unsupported\"}",
+              "{\"filesystem\":\"native\",\"fs.list\":\"unsupported\","
+              "\"fs.read\":\"unsupported\"}");
     check_map("{\"process\":\"native\",\"filesystem\":\"native\",\"fs.stat\":\"unsupported\","
               "\"process.stdin\":\"unsupported\"}",
               "{\"process\":\"native\",\"filesystem\":\"native\",\"filesystem.watch\":\"emulated\","
-              "\"fs.stat\":\"emulated\",\"process.stdin\":\"emulated\"}");
+              "\"filesystem.range\":\"emulated\",\"fs.stat\":\"emulated\",\"process.stdin\":"
+              "\"emulated\"}");
 }
 
 static void missing_input_is_refused_before_anything_is_sent(void **state)
@@ -278,6 +297,61 @@ static void watch_compares_lists(void **state)
     close_rig(&r);
 }
 
+static void keep_body(abx_call *c, abx_channel channel, const uint8_t *bytes, size_t n, void *data)
+{
+    size_t have = strlen(play.events);
+    assert_true(channel == ABX_CH_BODY && have + n < sizeof play.events);
+    memcpy(play.events + have, bytes, n);
+}
+
+/* What a door gets of a part of "0123456789". */
+static const char *part(host_rig *r, const char *more)
+{
+    static const abx_call_handlers handlers = {.on_chunk = keep_body, .on_end = on_host_end};
+    ABX_AUTO_FREE char *params =
+        abx_format("{\"sandboxId\":\"aaaabbbbcccc1111\",\"path\":\"/f\",%s}", more);
+    memset(play.events, 0, sizeof play.events);
+    abx_buf_reset(&play.seen);
+    play.file = "0123456789";
+    yyjson_doc_free(r->result);
+    r->result = NULL;
+    abx_call *c = abx_call_new(
+        &r->loop, ABX_OP_FS_READ,
+        abx_json_parse(params, strlen(params), ABX_ERR_INTERNAL, "params", NULL), &handlers, r);
+    assert_int_equal(abx_host_start(r->host, c, NULL), 0);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    assert_int_equal(r->end_id, OK);
+    assert_int_equal(abx_json_int(yyjson_doc_get_root(r->result), "size", -1), strlen(play.events));
+    return play.events;
+}
+
+static void a_part_is_cut_out_of_the_whole(void **state)
+{
+    host_rig r;
+    open_rig(&r, "{\"filesystem\":\"native\"}");
+    assert_string_equal(part(&r, "\"offset\":3"), "3456789");
+    SEEN("fs.read {\"sandboxId\":\"aaaabbbbcccc1111\",\"path\":\"/f\"}");
+    assert_string_equal(part(&r, "\"offset\":3,\"limit\":4,\"user\":\"u\""), "3456");
+    SEEN("\"user\":\"u\"");
+    assert_string_equal(part(&r, "\"limit\":4"), "0123");
+    assert_string_equal(part(&r, "\"offset\":4,\"limit\":6"), "456789");
+    assert_string_equal(part(&r, "\"limit\":0"), "");
+    assert_string_equal(part(&r, "\"offset\":10"), "");
+    assert_string_equal(part(&r, "\"offset\":9223372036854775807,\"limit\":9223372036854775807"),
+                        "");
+    assert_int_equal(call(&r, ABX_OP_FS_READ, "\"path\":\"/f\",\"offset\":-1"), ABX_ERR_USAGE);
+    close_rig(&r);
+}
+
+static void a_part_is_asked_of_who_has_it(void **state)
+{
+    host_rig r;
+    open_rig(&r, "{\"filesystem\":\"native\",\"filesystem.range\":\"native\"}");
+    assert_string_equal(part(&r, "\"offset\":3,\"limit\":4"), "0123456789");
+    SEEN("\"path\":\"/f\",\"offset\":3,\"limit\":4}");
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +362,8 @@ int main(void)
         cmocka_unit_test(whole_input_is_a_file),
         cmocka_unit_test(input_that_cannot_be_written_starts_nothing),
         cmocka_unit_test(watch_compares_lists),
+        cmocka_unit_test(a_part_is_cut_out_of_the_whole),
+        cmocka_unit_test(a_part_is_asked_of_who_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ FEATURES: FrozenSet[str] = frozenset(
         "process.stdin",
         "process.replay",
         "filesystem",
+        "filesystem.range",
         "filesystem.watch",
         "pty",
         "snapshot",
@@ -358,6 +359,8 @@ OPS: Dict[str, Op] = {
             ("sandboxId", "STRING", True),
             ("path", "STRING", True),
             ("user", "STRING", False),
+            ("offset", "INT", False),
+            ("limit", "INT", False),
         ),
     ),
     "fs.write": Op(

@@ -32,6 +32,14 @@ static int pump_out(abx_stream *s, abx_sink *sink, abx_error **err)
     return rc;
 }
 
+static void put_part(const abx_args *args, yyjson_mut_doc *d, yyjson_mut_val *params)
+{
+    if (abx_has_flag(args, ABX_FLAG_READ_OFFSET))
+        abx_mut_int(d, params, "offset", (int64_t)abx_flag_number(args, ABX_FLAG_READ_OFFSET, 0));
+    if (abx_has_flag(args, ABX_FLAG_READ_LIMIT))
+        abx_mut_int(d, params, "limit", (int64_t)abx_flag_number(args, ABX_FLAG_READ_LIMIT, 0));
+}
+
 static int cat_one(abx_cli *cli, const char *word, abx_error **err)
 {
     ABX_AUTO_REMOTE p = {NULL, NULL};
@@ -41,6 +49,7 @@ static int cat_one(abx_cli *cli, const char *word, abx_error **err)
     abx_stream s;
     abx_sink sink;
     yyjson_mut_doc *params = path_params(cli, &p, &root);
+    put_part(cli->args, params, root);
     abx_sink_open(&sink, cli, STDOUT_FILENO);
     int rc = abx_stream_open(&s, cli, ABX_OP_FS_READ, p.sandbox, params, false, err);
     if (rc == 0)

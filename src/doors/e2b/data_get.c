@@ -7,12 +7,11 @@ typedef struct download {
     e2b_data *data;
     abx_e2b_get *get; /* NULL: its client is gone */
     char *path, *user;
-    bool links;         /* a link's target was asked already */
-    bool began;         /* the server has it, and closes it */
-    abx_call *call;     /* fs.read; NULL: over, or not begun */
-    int64_t skip, left; /* left -1: until the end */
-    int64_t size;
-    bool part; /* the file goes on behind what is wanted */
+    bool links;     /* a link's target was asked already */
+    bool began;     /* the server has it, and closes it */
+    abx_call *call; /* fs.read; NULL: over, or not begun */
+    int64_t left;   /* -1: until the end */
+    int64_t size;   /* of the file; -1: not known */
 } download;
 
 static void download_free(download *f)
@@ -119,10 +118,7 @@ void e2b_get_open(void *data, abx_e2b_get *g, const char *path, const char *user
 static void finish(download *f)
 {
     abx_e2b_get *g = ABX_TAKE(f->get);
-    if (f->part)
-        abx_call_cancel(f->call);
-    else
-        abx_call_resume(f->call);
+    abx_call_resume(f->call);
     abx_e2b_get_end(g);
 }
 
@@ -130,10 +126,6 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
 {
     (void)channel;
     download *f = data;
-    size_t pass = (uint64_t)f->skip < n ? (size_t)f->skip : n;
-    f->skip -= (int64_t)pass;
-    bytes += pass;
-    n -= pass;
     if (!f->get || n == 0)
         return;
     if (f->left >= 0 && (uint64_t)f->left < n)
@@ -176,8 +168,6 @@ void e2b_get_send(void *file, int64_t offset, int64_t length)
 {
     static const abx_call_handlers on = {.on_chunk = on_chunk, .on_end = on_end};
     download *f = file;
-    f->part = length >= 0 && offset + length < f->size;
-    f->skip = offset;
     f->left = length;
     if (length == 0) {
         abx_e2b_get_end(ABX_TAKE(f->get));
@@ -187,6 +177,10 @@ void e2b_get_send(void *file, int64_t offset, int64_t length)
     yyjson_mut_doc *d = e2b_params(f->data, NULL, &root);
     abx_mut_str(d, root, "path", f->path);
     abx_mut_str(d, root, "user", f->user);
+    if (offset > 0)
+        abx_mut_int(d, root, "offset", offset);
+    if (length >= 0 && offset + length < f->size)
+        abx_mut_int(d, root, "limit", length);
     ABX_AUTO_ERROR err = NULL;
     if (e2b_launch(f->data, ABX_OP_FS_READ, d, &on, f, &f->call, &err) < 0)
         fail(ABX_TAKE(f->get), err);

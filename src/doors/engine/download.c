@@ -16,13 +16,14 @@ typedef struct download {
     abx_call *call;          /* fs.stat, then fs.read; NULL: over */
     yyjson_mut_doc *params;  /* of fs.read; NULL: it runs */
     int links;               /* that were followed */
-    bool part;               /* the file goes on behind what is wanted */
     bool head_sent, done;
     int status;
-    int64_t size;       /* of the file; -1: not known */
-    int64_t skip, left; /* left -1: until the end */
-    char range[96];     /* Content-Range line, or "" */
-    char modified[64];  /* Last-Modified line, or "" */
+    int64_t offset,
+        limit; /* of the query: the part of the file that is the whole here; limit -1: until the end */
+    int64_t size;      /* of that; -1: not known */
+    int64_t left;      /* still promised; -1: until the end */
+    char range[96];    /* Content-Range line, or "" */
+    char modified[64]; /* Last-Modified line, or "" */
 } download;
 
 static void download_free(download *f)
@@ -87,9 +88,10 @@ static bool choose_part(download *f, int64_t modified_s)
     default: return true;
     }
     f->status = 206;
-    f->skip = from;
     f->left = len;
-    f->part = from + len < f->size;
+    f->offset += from;
+    if (f->limit >= 0 || from + len < f->size)
+        f->limit = len;
     snprintf(f->range, sizeof f->range, "Content-Range: bytes %" PRId64 "-%" PRId64 "/%" PRId64,
              from, from + len - 1, f->size);
     return true;
@@ -101,9 +103,7 @@ static void finish(download *f)
 {
     f->done = true;
     abx_exchange_end(f->request->x);
-    if (f->call && f->part)
-        abx_call_cancel(f->call);
-    else if (f->call)
+    if (f->call)
         abx_call_resume(f->call);
 }
 
@@ -111,10 +111,6 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
 {
     (void)channel;
     download *f = data;
-    size_t pass = (uint64_t)f->skip < n ? (size_t)f->skip : n;
-    f->skip -= (int64_t)pass;
-    bytes += pass;
-    n -= pass;
     if (!f->request->x || f->done || n == 0)
         return;
     send_head(f);
@@ -141,20 +137,30 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     } else if (!f->done && f->left > 0 && f->head_sent) {
         f->done = true;
         abx_exchange_abort(f->request->x); /* it has become shorter meanwhile */
+    } else if (!f->done && f->left > 0 && f->status == 206) {
+        ABX_AUTO_ERROR why = abx_error_new(ABX_ERR_FILE, "the file became shorter meanwhile");
+        refuse(f, why);
     } else if (!f->done) {
-        if (f->left > 0) { /* it was emptied before its first byte was read */
+        if (f->left > 0) /* it was emptied before its first byte was read */
             f->left = -1;
-            f->range[0] = 0;
-            f->status = 200;
-        }
         send_head(f);
         finish(f);
     }
 }
 
+static void put_part(download *f)
+{
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(f->params);
+    if (f->offset > 0)
+        abx_mut_int(f->params, root, "offset", f->offset);
+    if (f->limit >= 0)
+        abx_mut_int(f->params, root, "limit", f->limit);
+}
+
 static void read_it(download *f)
 {
     static const abx_call_handlers on = {.on_chunk = on_chunk, .on_end = on_end};
+    put_part(f);
     ABX_AUTO_ERROR err = NULL;
     f->call = engine_request_call(f->request, ABX_OP_FS_READ, ABX_TAKE(f->params), &on, f, &err);
     if (!f->call)
@@ -178,7 +184,12 @@ static void take_stat(download *f, yyjson_val *file)
     if (!abx_str_eq(abx_json_str(file, "type", ""), "file") ||
         (f->size == 0 && is_made_up(abx_json_str(file, "path", ""))))
         f->size = -1;
-    if (f->size < 0 || !modified || abx_parse_rfc3339(modified, &ms) < 0)
+    bool known = f->size >= 0;
+    if (known) /* of what the query asks for */
+        f->size = f->size > f->offset ? f->size - f->offset : 0;
+    if (known && f->limit >= 0 && f->limit < f->size)
+        f->size = f->limit;
+    if (!known || !modified || abx_parse_rfc3339(modified, &ms) < 0)
         ms = 0;
     else
         abx_http_date_line(ms / 1000, f->modified, sizeof f->modified);
@@ -247,6 +258,16 @@ static void on_close(abx_exchange *x, bool complete, void *data)
         download_free(f);
 }
 
+/* The stat before has no such parameters. */
+static void take_part(download *f)
+{
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(f->params);
+    yyjson_mut_val *offset = yyjson_mut_obj_remove_key(root, "offset");
+    yyjson_mut_val *limit = yyjson_mut_obj_remove_key(root, "limit");
+    f->offset = offset ? yyjson_mut_get_sint(offset) : 0;
+    f->limit = limit ? yyjson_mut_get_sint(limit) : -1;
+}
+
 void engine_download(engine_request *r)
 {
     static const abx_exchange_handlers client = {.on_writable = on_writable, .on_close = on_close};
@@ -254,6 +275,8 @@ void engine_download(engine_request *r)
     f->request = r;
     f->params = ABX_TAKE(r->params);
     f->size = -1;
+    f->limit = -1;
+    take_part(f);
     abx_exchange_handle(f->request->x, &client, f);
     look(f, NULL);
 }

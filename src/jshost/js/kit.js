@@ -319,20 +319,25 @@
         if (!serviceUnder(infra.sandbox))
             return;
         const pty = infra.pty ?? internal.terminalsOf(infra.process);
+        let ranges = false;
         for (const row of rows) { // what nobody replaced is C's affair alone
             let target = row.group === 'pty' ? pty : infra[row.group], fn = target?.[row.name];
             while (typeof fn === 'function' && WeakMapPrototypeHas(passes, fn)) {
                 target = WeakMapPrototypeGet(passes, fn);
                 fn = target[row.name];
             }
-            if (typeof fn === 'function' && WeakMapPrototypeGet(originals, fn) === row)
+            if (typeof fn === 'function' && WeakMapPrototypeGet(originals, fn) === row) {
                 serviceOf(target)?.direct(row.method);
+                ranges = ranges || row.method === 'fs.read';
+            }
         }
         const known = internal.e2bFeatures(internal.head.features);
         for (const name of ObjectKeys(state))
             delete state[name];
         for (const name of ObjectKeys(known))
             state[name] = known[name];
+        if (!ranges) // a method of the module's own may not know of offset and limit
+            state['filesystem.range'] = 'unsupported';
         for (const row of internal.ops)
             if (!has(row.method) && state[row.feature] && state[row.feature] !== 'unsupported')
                 state[row.method] = 'unsupported';

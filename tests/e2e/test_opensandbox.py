@@ -273,6 +273,15 @@ def test_code_whose_end_comes_before_its_output(cloud, box):
     assert cloud.ok("code", one, "-c", code).text == "0\n1\n2\n42\n"
 
 
+@pytest.mark.parametrize("fault", ["proxyCuts", "abortsAfterError", "lostEnd"])
+def test_code_as_real_execd_fails_at_it(cloud, fault):
+    """Streams that break on execd's way to itself, kernels that throw away what comes right behind an error, an interrupt whose end is lost."""
+    cloud.server.execd_faults[:] = [fault]
+    for name in ["code.interrupt"] if fault == "lostEnd" else ["code.error", "code.interrupt"]:
+        found = cloud("provider", "test", "opensandbox", "--case", name, "--json").json
+        assert [(c["outcome"], c.get("why")) for c in found["cases"]] == [("passed", None)], found
+
+
 def test_code_without_kernels_and_without_an_end(cloud, box):
     cloud.server.kernels = ""
     r = cloud("code", box(), "--json", "-c", "1", code=125)

@@ -8,11 +8,12 @@ import { limited, sleep } from "./client.mjs";
 const LANGUAGES = ["python", "javascript", "typescript", "bash", "java", "go"];
 const MIME = { "text/html": "html", "text/markdown": "markdown", "image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg",
   "application/pdf": "pdf", "text/latex": "latex", "application/json": "json", "application/javascript": "javascript" };
+const SETTLING = 200; // milliseconds after an error in which a kernel throws away what comes, and execd never tells of it
 const noted = (context) => `/tmp/.abx-context-${context}`; // the name of the context that took its place
 
 export class Code {
   constructor(client, files, timeoutMs) {
-    Object.assign(this, { client, files, timeoutMs, queues: new Map(), shared: new Map(), renewed: new Map(), cwds: new Map() });
+    Object.assign(this, { client, files, timeoutMs, queues: new Map(), shared: new Map(), renewed: new Map(), cwds: new Map(), runs: new Set(), failed: new Map() });
   }
 
   language(word = "python") {
@@ -135,6 +136,7 @@ export class Code {
   async interrupt(id, { contextId }) {
     const context = LANGUAGES.includes(contextId) ? await this.sharedOf(id, contextId) : await this.find(id, contextId);
     const busy = this.queues.has(`${id} ${context.id}`) || this.queues.has(`${id} ${contextId}`);
+    for (const run of this.runs) if (run.id === id && run.inner === context.id) run.interrupted = true;
     await this.stop(id, context.id);
     return { interrupted: busy };
   }
@@ -178,8 +180,10 @@ export class Code {
       this.give(run, 0);
     };
     signal.addEventListener("abort", abort, { once: true });
+    this.runs.add(run);
     const timer = params.timeoutMs > 0 ? setTimeout(() => ((run.timedOut = true), this.give(run, 5000)), params.timeoutMs) : null;
     try {
+      await sleep(Math.max(0, (this.failed.get(run.inner ?? context.language) ?? 0) + SETTLING - Date.now()), signal);
       for (let wait = 50; ; wait = Math.min(wait * 2, 1000)) {
         const response = await this.opened(id, context, params.code, run.stop.signal);
         if (await this.taken(run, response)) break;
@@ -189,11 +193,20 @@ export class Code {
       if (!run.stateLost) throw e;
     } finally {
       run.ended = true;
+      this.runs.delete(run);
       clearTimeout(timer);
       signal.removeEventListener("abort", abort);
     }
     return { contextId: params.contextId ?? run.inner, language: context.language, executionCount: run.count,
       ...(run.timedOut ? { timedOut: true } : {}), ...(run.stateLost ? { stateLost: true } : {}) };
+  }
+
+  settle(run) {
+    for (const name of [run.inner, ...(run.params.contextId === undefined ? [run.context.language] : [])]) {
+      const now = Date.now();
+      this.failed.set(`${name}`, now);
+      setTimeout(() => this.failed.get(`${name}`) === now && this.failed.delete(`${name}`), SETTLING).unref?.();
+    }
   }
 
   /** Interrupts a run; one that does not end then loses its kernel. */
@@ -226,7 +239,7 @@ export class Code {
         } else if (event.type === "result") {
           say("result", { isMainResult: true, ...resultOf(event.results ?? {}) });
         } else if (event.type === "error") {
-          end = true;
+          end = run.told = true;
           say("error", errorEvent(event.error ?? {}));
         } else if (event.type === "execution_complete") {
           end = true;
@@ -238,6 +251,13 @@ export class Code {
       await this.client.gone(run.id);
       throw new Failure("E6001", "the connection to the sandbox broke; what the code does is not known", { cause: e });
     }
+    // A kernel of bash tells no interrupt, and an end can be lost where one was asked for.
+    if (run.interrupted && !run.told && (!end || run.context.language === "bash")) {
+      end = run.told = true;
+      say("error", run.context.language === "python" ? errorEvent({ ename: "KeyboardInterrupt" })
+        : errorEvent({ ename: "Interrupted", evalue: "the code was interrupted" }));
+    }
+    if (run.told) this.settle(run);
     if (!end) throw new Failure("E6003", "the run ended without a word how");
     return true;
   }

@@ -41,8 +41,11 @@ def proxied(handler, port, path):
         return handler.answer(400, b"port is required\n")
     if port == str(handler.server.server_address[1]):
         handler.path = handler.path.split("/proxy/" + port, 1)[1] or "/"
-        handler.where = path or "/"
-        return handler.route()
+        handler.where, handler.onward = path or "/", True
+        try:
+            return handler.route()
+        finally:
+            handler.onward = False
     try:
         backend = socket.create_connection(("127.0.0.1", int(port)), 10)
     except (OSError, ValueError, OverflowError):
@@ -117,6 +120,8 @@ ROUTES = [
 
 class Execd(Handler):
     routes = [(method, re.compile(path), function) for method, path, function in ROUTES]
+
+    onward = False  # came through our own proxy
 
     def route(self):
         token = os.environ.get("EXECD_ACCESS_TOKEN")

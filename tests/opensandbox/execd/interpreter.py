@@ -25,14 +25,16 @@ def kernels():
 
 class Context:
     def __init__(self, language, cwd=None):
-        self.id, self.language, self.cwd, self.busy, self.count = str(uuid.uuid4()), language, cwd, threading.Lock(), 0
+        self.id, self.language, self.cwd, self.busy, self.failed, self.stopped = str(uuid.uuid4()), language, cwd, threading.Lock(), 0, False
         kernel = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel.py")
         self.process = subprocess.Popen(["python3", "-u", kernel, language], cwd=cwd or os.getcwd(), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, start_new_session=True)
         contexts[self.id] = self
 
     def interrupt(self):
-        os.killpg(self.process.pid, signal.SIGINT) if self.busy.locked() else None
+        if self.busy.locked():
+            self.stopped = True
+            os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self):
         contexts.pop(self.id, None)
@@ -132,16 +134,26 @@ def execute(handler):
 def run_in(stream, one, code):
     """Tells what the kernel says. True unless the kernel died: then pings go on for ever."""
     early = "earlyComplete" in stream.faults
+    if "abortsAfterError" in stream.faults and time.time() - one.failed < 0.1:  # a kernel throws away what comes right behind an error
+        stream.complete()
+        wait_for_ever()
+    one.stopped = False
     one.process.stdin.write(json.dumps({"code": code}).encode() + b"\n")
     one.process.stdin.flush()
     if early:
         stream.complete()
     for line in one.process.stdout:
         event = json.loads(line)
+        lost = one.stopped and "lostEnd" in stream.faults
+        if event["type"] == "error":
+            one.failed = time.time()
         if event["type"] == "done":
+            if lost:
+                return True
             if not early and "noTerminal" not in stream.faults:
                 stream.complete()
             return True
-        stream.send(event.pop("type"), **event)
+        if not lost:
+            stream.send(event.pop("type"), **event)
     stream.complete()
     wait_for_ever()

@@ -1,5 +1,7 @@
 """The E2B door over a provider's program as `abx provider new` writes it, whose processes cannot live on without their call."""
 
+import base64
+
 import pytest
 
 from door import Door
@@ -40,3 +42,20 @@ def test_commands_run_and_live_on_without_who_started_them(door, box):
     wait_for(lambda: door.data(box, "GET", "/files?path=lived").body == b"done\n")
     rpc(door, box, "/process.Process/SendSignal", {"process": {"tag": "long"}, "signal": "SIGNAL_SIGKILL"})
     read_until(again, b"signal: killed")
+
+
+def test_without_signals_a_kill_ends_the_call_that_runs_the_process(abx):
+    abx("provider", "new", "bare", "--lang", "bash")
+    door = Door(abx, "-P", "./bare")
+    try:
+        box = door.create()
+        s = start(door, box, "/bin/sh", "-c", "echo runs; sleep 1000", tag="long")
+        read_until(s, base64.b64encode(b"runs\n"))
+        rpc(door, box, "/process.Process/SendSignal", {"process": {"tag": "long"}, "signal": "SIGNAL_SIGTERM"}, status=501)
+        rpc(door, box, "/process.Process/SendSignal", {"process": {"tag": "long"}, "signal": "SIGNAL_SIGKILL"})
+        read_until(s, b"signal: killed")
+        assert rpc(door, box, "/process.Process/List", {}) == {}
+        rpc(door, box, "/process.Process/SendSignal", {"process": {"tag": "long"}, "signal": "SIGNAL_SIGKILL"}, status=404)
+        door("DELETE", f"/sandboxes/{box['sandboxID']}", status=204)
+    finally:
+        door.stop()

@@ -110,6 +110,8 @@ typedef struct e2b_proc {
     bool started, ended;
     bool timed_out;
     bool asked_detach; /* by onDisconnect */
+    bool own_call;     /* a cancel of call ends it */
+    bool killed;       /* by such a cancel */
     /* As it was asked for. */
     char *user;          /* or NULL */
     uint64_t timeout_ms; /* ABX_FOREVER: none */

@@ -232,7 +232,7 @@ static void on_chunk(abx_call *c, abx_channel channel, const uint8_t *bytes, siz
 
 static void set_end(e2b_proc *p, yyjson_val *result)
 {
-    const char *signal = abx_json_str(result, "signal", NULL);
+    const char *signal = result ? abx_json_str(result, "signal", NULL) : "SIGKILL";
     p->ended = true;
     p->timed_out = abx_json_bool(result, "timedOut", false);
     p->exit_code = signal ? -1 : abx_json_int(result, "exitCode", 0);
@@ -259,7 +259,7 @@ static void on_end(abx_call *c, yyjson_val *result, const abx_error *err, void *
     p->call = NULL;
     if (!err && !p->started)
         on_started(p, result);
-    if (!err) {
+    if (!err || (p->killed && err->id == ABX_ERR_CANCELLED)) {
         set_end(p, result);
     } else if (!e2b_start_again(p, err)) {
         bool began = p->started;

@@ -13,12 +13,12 @@ static void put_process(yyjson_mut_doc *d, yyjson_mut_val *list, yyjson_val *con
     abx_mut_str(d, o, "tag", tag);
 }
 
-static bool is_known(const e2b_data *d, const char *id)
+static e2b_proc *known(const e2b_data *d, const char *id)
 {
     for (abx_link *n = d->procs.next; n != &d->procs; n = n->next)
         if (abx_str_eq(ABX_OF(n, e2b_proc, node)->id, id))
-            return true;
-    return false;
+            return ABX_OF(n, e2b_proc, node);
+    return NULL;
 }
 
 /* Those of this door, and those that run from before. */
@@ -43,7 +43,7 @@ static void on_list(void *arg, yyjson_val *result, const abx_error *err)
     yyjson_arr_foreach(abx_json_get(result, "processes"), i, n, process)
     {
         int64_t pid = e2b_pid_of(process);
-        if (pid <= 0 || is_known(data, abx_json_str(process, "id", "")) ||
+        if (pid <= 0 || known(data, abx_json_str(process, "id", "")) ||
             strcmp(abx_json_str(process, "state", ""), "running") != 0)
             continue;
         ABX_AUTO_JSON config = e2b_config_of(process);
@@ -97,6 +97,21 @@ void e2b_rpc_update(e2b_data *d, abx_e2b_call *c, yyjson_val *q)
 }
 
 /* --- SendSignal ---------------------------------------------------------------------------------------------------- */
+/* A provider without process.signal ends a process with the call that runs it: KILL is made of that. */
+static void on_signalled(void *arg, yyjson_val *result, const abx_error *err)
+{
+    e2b_task *t = arg;
+    bool missing = err && err->id == ABX_ERR_FEATURE_MISSING;
+    e2b_proc *p = missing && t->path ? known(t->data, t->path) : NULL;
+    if (!p || !p->call) {
+        on_done(t, result, err);
+        return;
+    }
+    p->killed = true;
+    abx_call_cancel(p->call);
+    e2b_task_answer(t, NULL);
+}
+
 static void send_signal(e2b_data *d, abx_e2b_call *c, yyjson_val *q, e2b_proc *p)
 {
     yyjson_val *asked = abx_json_get(q, "signal");
@@ -118,7 +133,9 @@ static void send_signal(e2b_data *d, abx_e2b_call *c, yyjson_val *q, e2b_proc *p
     yyjson_mut_doc *params = e2b_params(d, NULL, &root);
     abx_mut_str(params, root, "processId", p->id);
     abx_mut_str(params, root, "signal", signal);
-    e2b_run(d, ABX_OP_PROCESS_SIGNAL, params, on_done, t);
+    if (p->own_call && strcmp(signal, "SIGKILL") == 0)
+        t->path = abx_strdup(p->id);
+    e2b_run(d, ABX_OP_PROCESS_SIGNAL, params, on_signalled, t);
 }
 
 void e2b_rpc_send_signal(e2b_data *d, abx_e2b_call *c, yyjson_val *q)

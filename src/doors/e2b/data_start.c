@@ -57,6 +57,7 @@ static void launch(e2b_proc *p)
 {
     ABX_AUTO_ERROR err = NULL;
     e2b_proc_ref(p);
+    p->own_call = !p->asked_detach;
     if (e2b_launch(p->data, p->tty ? ABX_OP_PTY_OPEN : ABX_OP_PROCESS_START, start_params(p),
                    &e2b_proc_follow, p, &p->call, &err) == 0)
         return;

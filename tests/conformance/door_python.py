@@ -138,7 +138,7 @@ class Call:
     def cancel(self):
         self.given_up = True
         self.may_read.set()
-        if self.input:
+        if self.input and not self.door.loop:  # a task is cancelled where it waits: an end of its input could come before that
             self.input.given_up = True
             self.input.feed(b"", True)
         self.door.give_up(self)

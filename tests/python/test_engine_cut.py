@@ -200,3 +200,26 @@ def test_an_engine_that_is_gone_is_told(engine):
     with pytest.raises(NetworkError) as broken:
         command.wait()
     assert "the engine ended in the middle of a stream" in broken.value.message
+
+
+def test_a_cancel_that_comes_together_with_the_answer_is_not_lost():
+    from agent_sandbox._io.asyncio_io import AsyncLink, now
+
+    async def cancel_after(turns):
+        """After so many turns of the loop since the answer has come."""
+        reader, writer = asyncio.StreamReader(), object()
+        link = AsyncLink(reader, writer)
+        link.deadline = now() + 600
+        task = asyncio.ensure_future(link.receive())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        reader.feed_data(b"the answer")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was_cancelled = task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() == was_cancelled
+        return was_cancelled
+
+    outcomes = [asyncio.run(cancel_after(turns)) for turns in range(8)]
+    assert outcomes[0] and not outcomes[-1]

@@ -38,10 +38,20 @@ class AsyncLink:
     async def _within(self, waits: Awaitable[Any]) -> Any:
         if self.deadline is None:
             return await waits
+        # Not `asyncio.wait_for`: until Python 3.12 that forgets a cancel that comes together with the result.
+        work = asyncio.ensure_future(waits)
         try:
-            return await asyncio.wait_for(waits, max(0.0, self.deadline - now()))
-        except asyncio.TimeoutError:
-            raise TimeoutError("the time limit of the call passed") from None
+            await asyncio.wait([work], timeout=max(0.0, self.deadline - now()))
+            if work.done():
+                return work.result()
+            work.cancel()
+            await asyncio.wait([work])
+        finally:
+            if not work.done():
+                work.cancel()
+            elif not work.cancelled():
+                work.exception()  # seen, also when nobody hears it
+        raise TimeoutError("the time limit of the call passed")
 
     def _ready(self) -> asyncio.StreamWriter:
         if self._writer is None:

@@ -4,6 +4,7 @@
     providers   words of the table, or regular expressions for them; absent: all
     doors       the same for doors; `suite` is `abx provider test`; absent: all
     says        optional: a regular expression that the failure must fit
+    passes      optional, true: what a door does otherwise whoever provides is not so here
     why         one line
 
 What the SDKs of E2B do otherwise, whoever provides, is in door_e2b.py."""
@@ -27,5 +28,11 @@ def entries_for(provider, door):
 
 def known(provider, door):
     """Case → what its failure says (a regular expression), why."""
-    own = {name: (entry.get("says", ""), entry["why"]) for entry in entries_for(provider, door) for name in entry["cases"]}
-    return {**doors.known_differences(door), **own}
+    found = dict(doors.known_differences(door))
+    for entry in entries_for(provider, door):
+        for name in entry["cases"]:
+            if entry.get("passes"):
+                found.pop(name, None)
+            else:
+                found[name] = (entry.get("says", ""), entry["why"])
+    return found

@@ -2,6 +2,7 @@
 """The conformance table: every provider over every door, docs/conformance.md. scripts/conformance.sh starts this.
 
     table.py [PROVIDER…] [--door DOOR]… [--only GROUP]… [--case NAME]… [--few] [--jobs N] [--json FILE]
+    table.py --from FILE…
 
 A cell runs in a process of its own (cell.py) against a home of its own; the service of a provider is shared by its cells. What differs is compared
 with differences.json: a failure, or a case that has a way over one door and not over another, that is not written there is unexplained, and so
@@ -9,6 +10,7 @@ is one that is written there and does not happen. Either makes this exit with 1.
 
 import argparse
 import contextlib
+import itertools
 import json
 import re
 import subprocess
@@ -59,6 +61,13 @@ class Cell:
         except Exception as e:
             self.problem = repr(e)
         self.took = time.monotonic() - began
+
+    @classmethod
+    def of(cls, told):
+        """One that Report.object told."""
+        cell = cls(told["provider"], told["door"], [])
+        cell.absent, cell.outcomes, cell.took, cell.problem = told["absent"], told["outcomes"], told["seconds"], told.get("problem")
+        return cell
 
     def count(self, kind):
         return sum(1 for outcome in self.outcomes.values() if (outcome is None if kind is None else bool(outcome) and kind in outcome))
@@ -120,7 +129,8 @@ class Report:
 
     def object(self):
         return {"cells": [{"provider": cell.provider, "door": cell.door, "passed": cell.count(None), "failed": cell.count("failed"),
-                           "notApplicable": cell.count("notApplicable"), "absent": cell.absent, "outcomes": cell.outcomes, "seconds": round(cell.took, 1)}
+                           "notApplicable": cell.count("notApplicable"), "absent": cell.absent, "outcomes": cell.outcomes, "seconds": round(cell.took, 1),
+                           "problem": cell.problem}
                           for cell in self.cells], "unexplained": self.unexplained}
 
 
@@ -149,6 +159,15 @@ def run(names, door_names, chosen, jobs=2, lanes=LANES, tell=lambda line: None):
     return Report(cells)
 
 
+def earlier(files):
+    """The report of cells that were run before; of a cell that stands in several files, the last."""
+    cells = {}
+    for name in files:
+        for told in json.loads(Path(name).read_text(encoding="utf-8"))["cells"]:
+            cells[told["provider"], told["door"]] = Cell.of(told)
+    return Report([cells[place] for place in itertools.product(providers.STARTS, doors.DOORS) if place in cells])
+
+
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/conformance.sh", description="Every provider over every door: passed of the cases that apply.")
     parser.add_argument("provider", nargs="*", help=f"one of {', '.join(providers.STARTS)} (default: all)")
@@ -159,11 +178,20 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="only list the providers")
     parser.add_argument("--jobs", type=int, default=2, help="providers at once (default: 2)")
     parser.add_argument("--json", metavar="FILE", help="write every outcome there")
+    parser.add_argument("--from", dest="earlier", nargs="+", metavar="FILE", help="run nothing: the table of what --json wrote, the last of each cell")
     given = parser.parse_args()
     for name in given.provider:
         if name not in providers.STARTS:
             parser.error(f"there is no provider '{name}': {', '.join(providers.STARTS)}")
     return given
+
+
+def told(report, file):
+    """Print it, and write it there; the exit code."""
+    print(report.markdown() + "\n" + report.lists())
+    if file:
+        Path(file).write_text(json.dumps(report.object(), indent=1), encoding="utf-8")
+    return 1 if report.unexplained else 0
 
 
 def main():
@@ -172,6 +200,9 @@ def main():
         print("\n".join(given.provider or providers.STARTS))
         return 0
 
+    if given.earlier:
+        return told(earlier(given.earlier), given.json)
+
     def chosen(case):
         return (not given.only or case["name"].split(".")[0] in given.only) and (not given.case or case["name"] in given.case) \
             and (not given.few or case["name"] in FEW)
@@ -179,10 +210,7 @@ def main():
     providers.become_subreaper()
     report = run(given.provider or list(providers.STARTS), given.door or list(doors.DOORS), chosen, given.jobs,
                  tell=lambda line: print(line, file=sys.stderr, flush=True))
-    print(report.markdown() + "\n" + report.lists())
-    if given.json:
-        Path(given.json).write_text(json.dumps(report.object(), indent=1), encoding="utf-8")
-    return 1 if report.unexplained else 0
+    return told(report, given.json)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ class Provider:
     To write one in Python, derive from this class, name its `id` and its `features`, and write a method for each operation that
     it has: `sandbox_create`, `process_start`, `fs_read` and so on (the names in docs/operations.md with `_` for the dot). Give it
     to `register_provider`. A method takes the parameters (a dict); those of operations with bytes in take the pieces of
-    these as a second argument, an iterable of bytes. It returns the result (a dict), or yields events and chunks on the way:
+    these as a second argument, an iterable of bytes, while they come: a blocking one in a thread of its own, so that who uploads is
+    never more than a few pieces ahead. It returns the result (a dict), or yields events and chunks on the way:
 
         class Mine(Provider):
             id = "mine"

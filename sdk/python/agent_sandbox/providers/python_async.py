@@ -9,9 +9,9 @@ from typing import Any, AsyncIterator, Deque, Dict, List, Optional
 from .._async.transport import AsyncCall
 from .._items import End, Item
 from ..errors import SandboxError
-from .python_provider import PythonCall, as_item, wrap
-
-AHEAD = 4  # pieces of input that wait
+from .python_input import AHEAD, InputCall
+from .python_provider import PythonCall
+from .python_steps import as_item, wrap
 
 
 class CoroutineCall(AsyncCall):
@@ -20,7 +20,8 @@ class CoroutineCall(AsyncCall):
     def __init__(self, function: Any, params: Dict[str, Any], takes_input: bool) -> None:
         self._input: Deque[bytes] = deque()
         self._input_ended = False
-        self._changed = asyncio.Event()
+        self._has_room = asyncio.Event()  # cleared by who writes
+        self._has_input = asyncio.Event()  # cleared by who takes it
         self._done = False
         arguments: List[Any] = [params, self._pieces()] if takes_input else [params]
         self._answer: Any = function(*arguments)
@@ -33,17 +34,17 @@ class CoroutineCall(AsyncCall):
         while True:
             while self._input:
                 piece = self._input.popleft()
-                self._changed.set()
+                self._has_room.set()
                 yield piece
             if self._input_ended or self._done:
                 return
-            self._changed.clear()
-            await self._changed.wait()
+            self._has_input.clear()
+            await self._has_input.wait()
 
     async def write(self, data: bytes) -> None:
         while len(self._input) >= AHEAD and not self._is_over():
-            self._changed.clear()
-            waits = [asyncio.ensure_future(self._changed.wait())]
+            self._has_room.clear()
+            waits = [asyncio.ensure_future(self._has_room.wait())]
             if self._task is not None:
                 await asyncio.wait([*waits, self._task], return_when=asyncio.FIRST_COMPLETED)
             else:
@@ -51,14 +52,14 @@ class CoroutineCall(AsyncCall):
             waits[0].cancel()
         if not self._is_over():
             self._input.append(data)
-            self._changed.set()
+            self._has_input.set()
 
     def _is_over(self) -> bool:
         return self._done or (self._task is not None and self._task.done())
 
     async def write_end(self) -> None:
         self._input_ended = True
-        self._changed.set()
+        self._has_input.set()
 
     async def next(self) -> Item:
         if self._done:
@@ -94,7 +95,8 @@ class CoroutineCall(AsyncCall):
 
     def close(self) -> None:
         self._done = True
-        self._changed.set()
+        self._has_room.set()
+        self._has_input.set()
         if self._task is not None:
             if not self._task.done():
                 self._task.cancel()
@@ -155,3 +157,38 @@ class ThreadCall(AsyncCall):
         self._closed = True
         if self._step is None or self._step.done():
             self._call.close()
+
+
+class InputThreadCall(AsyncCall):
+    """A call of a blocking method with bytes in, which has a thread of its own."""
+
+    def __init__(self, function: Any, params: Dict[str, Any], most: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._call = InputCall(function, params, most, self._tell)
+
+    def _tell(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._changed.set)
+        except RuntimeError:
+            pass  # the event loop has ended
+
+    async def write(self, data: bytes) -> None:
+        while True:
+            self._changed.clear()
+            if self._call.offer(data):
+                return
+            await self._changed.wait()
+
+    async def write_end(self) -> None:
+        self._call.write_end()
+
+    async def next(self) -> Item:
+        while True:
+            self._changed.clear()
+            if self._call.ready(0):
+                return self._call.next()
+            await self._changed.wait()
+
+    def close(self) -> None:
+        self._call.close()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
 
 from .._infra import Infra
-from .._items import Chunk, End, Event, Item, object_of
+from .._items import Item, object_of
 from .._ops import FEATURES, OPS
 from .._sync.transport import Call
-from ..errors import ProviderFeatureNotSupportedError, ProviderModuleError, SandboxError, TimeoutError, UsageError
+from ..errors import ProviderFeatureNotSupportedError, TimeoutError, UsageError
 from .provider import Provider, is_async
+from .python_input import AHEAD, InputCall
+from .python_steps import Steps
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -50,40 +52,23 @@ def check_params(method: str, params: Mapping[str, Any]) -> None:
             raise UsageError(f"{method} needs the parameter '{name}'")
 
 
-def wrap(error: Exception) -> SandboxError:
-    """For an exception of a provider's own code."""
-    return ProviderModuleError(f"the provider failed: {type(error).__name__}: {error}")
-
-
-def as_item(value: Any) -> Item:
-    if isinstance(value, (Event, Chunk, End)):
-        return value
-    raise ProviderModuleError(f"the provider yielded {value!r}, which is no Event, Chunk or End")
-
-
 class PythonCall(Call):
-    """A call of a method that is no coroutine. It runs while it is read, in the thread that reads; input is gathered before."""
+    """A call of a method that is no coroutine and takes no input. It runs while it is read, in the thread that reads."""
 
-    def __init__(self, function: Any, params: Dict[str, Any], takes_input: bool) -> None:
-        self._function = function
-        self._params = params
-        self._takes_input = takes_input
-        self._input: List[bytes] = []
-        self._steps: Optional[Iterator[Any]] = None
-        self._done = False
+    def __init__(self, function: Any, params: Dict[str, Any]) -> None:
+        self._steps = Steps(function, [params])
         self._ahead: Optional[Future[Item]] = None  # begun by `ready`
 
     def write(self, data: bytes) -> None:
-        if not self._done:
-            self._input.append(data)
+        """It has no input."""
 
     def write_end(self) -> None:
-        pass
+        """It has no input."""
 
     def next(self) -> Item:
         ahead, self._ahead = self._ahead, None
         if ahead is None:
-            return self._step()
+            return self._steps.next()
         try:
             return ahead.result()
         except BaseException:
@@ -92,50 +77,20 @@ class PythonCall(Call):
             raise
 
     def ready(self, seconds: float) -> bool:
-        if self._done:
+        if self._steps.done:
             return True
         if self._ahead is None:
-            self._ahead = in_a_thread(self._step)
+            self._ahead = in_a_thread(self._steps.next)
         from concurrent.futures import wait
 
         return bool(wait([self._ahead], timeout=seconds).done)
 
-    def _step(self) -> Item:
-        if self._done:
-            raise RuntimeError("the call has ended")
-        try:
-            item = self._next()
-        except SandboxError:
-            self._done = True
-            raise
-        except Exception as error:
-            self._done = True
-            raise wrap(error) from error
-        if isinstance(item, End):
-            self._done = True
-        return item
-
-    def _next(self) -> Item:
-        if self._steps is None:
-            arguments: List[Any] = [self._params, iter(self._input)] if self._takes_input else [self._params]
-            answer = self._function(*arguments)
-            if not hasattr(answer, "send"):
-                return End(answer or {})
-            self._steps = cast("Iterator[Any]", answer)
-        try:
-            return as_item(next(self._steps))
-        except StopIteration as end:
-            return End(end.value or {})
-
     def close(self) -> None:
-        self._done = True
         ahead, self._ahead = self._ahead, None
         if ahead is not None and not ahead.done():
-            ahead.add_done_callback(lambda _: self.close())  # its generator runs now
-            return
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            cast(Any, steps).close()
+            ahead.add_done_callback(lambda _: self._steps.close())  # it runs now
+        else:
+            self._steps.close()
 
 
 def in_a_thread(function: Callable[[], Item]) -> Future[Item]:
@@ -154,6 +109,11 @@ def in_a_thread(function: Callable[[], Item]) -> Future[Item]:
 
     threading.Thread(target=work, name="agent_sandbox", daemon=True).start()
     return future
+
+
+def ahead_of(method: str) -> float:
+    """Items that a method with input may be ahead of its reader: an upload is read when all is written."""
+    return float("inf") if OPS[method].style == "BODY_IN" else AHEAD
 
 
 class PythonInfra(Infra):
@@ -196,18 +156,22 @@ class PythonInfra(Infra):
                     self._threads = LoopThread()
                 threads = self._threads
             return BridgeCall(threads, self, method, params)
-        return PythonCall(function, params, takes)
+        if takes:
+            return InputCall(function, params, ahead_of(method))
+        return PythonCall(function, params)
 
     async def astart(
         self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
     ) -> AsyncCall:
-        from .python_async import CoroutineCall, ThreadCall
+        from .python_async import CoroutineCall, InputThreadCall, ThreadCall
 
         function = self._method(method, params)
         takes = OPS[method].style in INPUT
         if is_async(function):
             return CoroutineCall(function, params, takes)
-        return ThreadCall(PythonCall(function, params, takes))
+        if takes:
+            return InputThreadCall(function, params, ahead_of(method))
+        return ThreadCall(PythonCall(function, params))
 
     def close(self) -> None:
         threads, self._threads = self._threads, None

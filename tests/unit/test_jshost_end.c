@@ -83,16 +83,35 @@ static process start(const char *module)
     return p;
 }
 
+static bool has_said(const process *p, const char *words)
+{
+    return p->in.len && memmem(p->in.data, p->in.len, words, strlen(words));
+}
+
+static void hear_more(process *p, const char *wanted)
+{
+    uint8_t bytes[4096];
+    ssize_t n = read(p->from, bytes, sizeof bytes);
+    if (n <= 0)
+        fail_msg("it did not say '%s' but '%.*s'", wanted, (int)p->in.len, (char *)p->in.data);
+    assert_int_equal(abx_buf_add(&p->in, bytes, (size_t)n), 0);
+}
+
 /* Read until it has said this. */
 static void hear(process *p, const char *words)
 {
-    while (!p->in.len || !memmem(p->in.data, p->in.len, words, strlen(words))) {
-        uint8_t bytes[4096];
-        ssize_t n = read(p->from, bytes, sizeof bytes);
-        if (n <= 0)
-            fail_msg("it did not say '%s' but '%.*s'", words, (int)p->in.len, (char *)p->in.data);
-        assert_int_equal(abx_buf_add(&p->in, bytes, (size_t)n), 0);
-    }
+    while (!has_said(p, words))
+        hear_more(p, words);
+}
+
+/* The line with this, which has the words, too. */
+static void hear_line(process *p, const char *mark, const char *words)
+{
+    hear(p, mark);
+    while (p->in.data[p->in.len - 1] != '\n')
+        hear_more(p, words);
+    if (!has_said(p, words))
+        fail_msg("it did not say '%s' but '%.*s'", words, (int)p->in.len, (char *)p->in.data);
 }
 
 /* The host goes: it ends well and says nothing. */
@@ -243,6 +262,86 @@ static void test_all_of_the_runtime_was_used(void **state)
     end(&p);
 }
 
+/* What is thrown may be anything. */
+static const struct {
+    const char *value, *told;
+} thrown[] = {
+    {"null", "null was thrown"},
+    {"undefined", "undefined was thrown"},
+    {"5", "5 was thrown"},
+    {"10n", "10 was thrown"},
+    {"'just words'", "just words"},
+    {"''", "an empty text was thrown"},
+    {"Symbol('s')", "Symbol(s) was thrown"},
+    {"() => 1", "a function was thrown"},
+    {"{}", "an object ({}) was thrown"},
+    {"{ code: 7 }", "an object ({'code':7}) was thrown"},
+    {"[1, 2]", "an object (1,2) was thrown"},
+    {"{ toString() { return 'boo'; } }", "an object (boo) was thrown"},
+    {"{ toString() { return {}; } }", "an object ({}) was thrown"},
+    {"{ toString() { throw 1; }, toJSON() { throw 2; } }", "an object without a text was thrown"},
+    {"{ get name() { throw 1; }, get message() { throw 2; }, get stack() { throw 3; }, get cause() "
+     "{ throw 4; } }",
+     "an object ([object Object]) was thrown"},
+    {"{ name: { toString() { throw 1; } }, message: 'm' }", "Error: m"},
+    {"{ message: 'm', cause: Object.create(null) }", "Error: m; caused by an object ({})"},
+    {"Object.create(null)", "an object ({}) was thrown"},
+    {"Object.assign(Object.create(null), { message: 'm', name: 'N' })", "N: m"},
+    {"new Proxy({}, {})", "an object ({}) was thrown"},
+    {"new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; }, ownKeys() { throw 3; } })",
+     "an object without a text was thrown"},
+    {"(() => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy; })()",
+     "an object without a text was thrown"},
+    {"(() => { const { proxy, revoke } = Proxy.revocable(() => 1, {}); revoke(); return proxy; "
+     "})()",
+     "a function was thrown"},
+    {"(() => { const e = new Error('round'); e.cause = e; return e; })()", "Error: round"},
+    {"(() => { const e = new Error('odd'); e.cause = null; return e; })()",
+     "Error: odd (at <anonymous> (m/m.mjs:"},
+    {"{ then: 1 }", "an object ({'then':1}) was thrown"},
+    {"{ toString() { return '\\ud800\\0x'; } }", "an object ("},
+    {"{ big: 'x'.repeat(100000) }", "an object ({'big':'xxxx"},
+};
+
+/* As it stands in JSON; ' is a quote. Owned. */
+static char *in_json(const char *before, const char *words)
+{
+    ABX_AUTO_BUF b = ABX_BUF(1 << 12);
+    assert_int_equal(abx_buf_add(&b, before, strlen(before)), 0);
+    for (; *words; words++)
+        assert_int_equal(*words == '\'' ? abx_buf_add(&b, "\\\"", 2) : abx_buf_add(&b, words, 1),
+                         0);
+    return abx_strndup((char *)b.data, b.len);
+}
+
+/* While it is loaded, and in calls one after the other. */
+static void test_whatever_is_thrown_is_told(void **state)
+{
+    ABX_AUTO_BUF table = ABX_BUF(1 << 16);
+    (void)state;
+    for (size_t i = 0; i < ABX_COUNT(thrown); i++) {
+        ABX_AUTO_FREE char *text = abx_format("() => { throw %s; },\n", thrown[i].value);
+        ABX_AUTO_FREE char *module = abx_format("throw %s;", thrown[i].value);
+        ABX_AUTO_FREE char *words = in_json("the module cannot be loaded: ", thrown[i].told);
+        assert_int_equal(abx_buf_add(&table, text, strlen(text)), 0);
+        process p = start(module);
+        hear_line(&p, "\"id\":1,\"error\"", words);
+        end(&p);
+    }
+    ABX_AUTO_FREE char *module = abx_format(
+        "const all = [%.*s];\n" CREATE("{ sandbox: { list() { return all.shift()(); } } }"),
+        (int)table.len, (char *)table.data);
+    process p = start(module);
+    hear(&p, GREETED);
+    for (size_t i = 0; i < ABX_COUNT(thrown); i++) {
+        ABX_AUTO_FREE char *words = in_json("\"message\":\"", thrown[i].told);
+        say(&p, CALL(2, "sandbox.list", "{}"));
+        hear_line(&p, "\"id\":2,\"error\"", words);
+        abx_buf_reset(&p.in);
+    }
+    end(&p);
+}
+
 static int setup(void **state)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -266,6 +365,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_everything_is_at_work),
         cmocka_unit_test(test_the_kit_is_at_work),
         cmocka_unit_test(test_all_of_the_runtime_was_used),
+        cmocka_unit_test(test_whatever_is_thrown_is_told),
     };
     if (argc == 2 && strcmp(argv[1], ABX_JS_HOST_WORD) == 0)
         return abx_js_host_main();

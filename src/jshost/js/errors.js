@@ -3,8 +3,9 @@
     'use strict';
     const {
         ArrayPrototypeFilter, ArrayPrototypeIncludes, ArrayPrototypeJoin, ArrayPrototypeMap, ArrayPrototypePush, ArrayPrototypeSlice,
-        DOMException, Error, ObjectDefineProperty, ObjectFreeze, ObjectValues, String, StringPrototypeIncludes, StringPrototypeReplace,
-        StringPrototypeSlice, StringPrototypeSplit, StringPrototypeTrim, TypeError, WeakMap, WeakMapPrototypeGet, WeakMapPrototypeSet,
+        DOMException, Error, JSONStringify, ObjectDefineProperty, ObjectFreeze, ObjectValues, String, StringPrototypeIncludes,
+        StringPrototypeReplace, StringPrototypeSlice, StringPrototypeSplit, StringPrototypeStartsWith, StringPrototypeTrim, TypeError, WeakMap,
+        WeakMapPrototypeGet, WeakMapPrototypeSet,
     } = internal.need('primordials');
     const prefix = `${internal.head.id}/`;
     const own = new WeakMap(); // error → {code, hint, retryable} for the host
@@ -81,11 +82,29 @@
         return ArrayPrototypeMap(ArrayPrototypeFilter(lines, (l) => StringPrototypeIncludes(l, prefix)),
             (l) => StringPrototypeReplace(l, 'at ', ''));
     }
-    function headline(e) {
-        if (typeof e !== 'object' || e === null)
-            return attempt(() => String(e), 'a value that has no text');
-        const name = attempt(() => String(e.name), 'Error'), message = attempt(() => String(e.message), '');
-        return message ? `${name}: ${message}` : name;
+    const isObject = (e) => (typeof e === 'object' && e !== null) || typeof e === 'function';
+    // A member as text; '' when there is none.
+    const words = (e, key) => attempt(() => (e[key] === undefined || e[key] === null ? '' : String(e[key])), '');
+    // What an object that is no error says of itself.
+    function text(e) {
+        const said = attempt(() => String(e), '');
+        const json = said === '' || StringPrototypeStartsWith(said, '[object ') ? attempt(() => JSONStringify(e), undefined) : undefined;
+        return StringPrototypeSlice(json ?? said, 0, 200);
+    }
+    // first: it was thrown; else it is the cause of something. Anything may be either.
+    function headline(e, first) {
+        const thrown = first ? ' was thrown' : '';
+        if (typeof e === 'string')
+            return e || `an empty text${thrown}`;
+        if (!isObject(e))
+            return String(e) + thrown;
+        if (typeof e === 'function')
+            return `a function${thrown}`;
+        const name = words(e, 'name'), message = words(e, 'message');
+        if (name || message || attempt(() => e instanceof Error, false))
+            return `${name || 'Error'}${message ? ': ' : ''}${message}`;
+        const said = text(e);
+        return `an object ${said ? `(${said})` : 'without a text'}${thrown}`;
     }
     // In one line, with where it was thrown and what caused it.
     function describe(e) {
@@ -93,7 +112,7 @@
         for (let at = e; parts.length < 8 && !ArrayPrototypeIncludes(seen, at);) {
             ArrayPrototypePush(seen, at);
             const where = ArrayPrototypeSlice(frames(at), 0, 3);
-            ArrayPrototypePush(parts, headline(at) + (where.length ? ` (at ${ArrayPrototypeJoin(where, ', at ')})` : ''));
+            ArrayPrototypePush(parts, headline(at, at === e) + (where.length ? ` (at ${ArrayPrototypeJoin(where, ', at ')})` : ''));
             const from = at;
             at = typeof from === 'object' && from !== null ? attempt(() => from.cause, undefined) : undefined;
             if (at === undefined)
@@ -121,7 +140,7 @@
                 message: cause === undefined ? message : `${message}: ${describe(cause)}`,
             };
         }
-        const kind = e instanceof DOMException ? attempt(() => e.name, '') : '';
+        const kind = attempt(() => (e instanceof DOMException ? e.name : ''), '');
         if (kind === 'AbortError')
             return { __proto__: null, code: 'E5002', message: 'cancelled' };
         if (kind === 'TimeoutError')

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "host/config_keys.h"
 #include "host/credentials.h"
+#include "host/host_private.h"
 
 #define HINT_MAX 8192
 
@@ -137,4 +138,41 @@ void abx_explain_error(const abx_providers *known, const char *id, bool asked, a
         explain_key(known, &c, err);
     else
         explain_address(known, &c, err);
+}
+
+/* --- the word for a sandbox ------------------------------------------------------------------------- */
+
+/* text with the word in place of each id that stands between one of `before` and one of `after`, or the text's end; owned. The id follows
+ * the first one if it is to be shown. */
+static char *with_word(const char *text, const char *before, const char *after, const char *id,
+                       const char *word, bool show)
+{
+    ABX_AUTO_BUF out = ABX_BUF(SIZE_MAX / 2);
+    size_t n = strlen(id);
+    for (const char *at; (at = strstr(text, id)); text = at + n) {
+        bool alone = at > text && strchr(before, at[-1]) && strchr(after, at[n]);
+        (void)!abx_buf_add(&out, text, (size_t)(at - text));
+        (void)!abx_buf_add_str(&out, alone ? word : id);
+        if (!alone || !show)
+            continue;
+        (void)!abx_buf_addf(&out, "%.1s (%s)", at + n, id); /* behind the quote */
+        at += at[n] != '\0';
+        show = false;
+    }
+    (void)!abx_buf_add_str(&out, text);
+    return abx_buf_take(&out);
+}
+
+void abx__host_tell_word(abx_error *err, const char *id, const char *word)
+{
+    if (abx_str_eq(id, word) || !*id)
+        return;
+    char *message = with_word(err->message, "'", "'", id, word, true);
+    free(err->message);
+    err->message = message;
+    if (!err->hint)
+        return;
+    char *hint = with_word(err->hint, " '", " ':", id, word, false);
+    free(err->hint);
+    err->hint = hint;
 }

@@ -17,6 +17,7 @@ typedef struct creation {
     abx_host *host;
     abx_call *call; /* NULL once it is gone */
     char *provider;
+    char *word;            /* that was typed for the one that is forked, or NULL */
     bool tied;             /* it ends with the caller */
     char *key;             /* of the entry that we write; also the id that we propose */
     char *holder;          /* key of the entry that stands in the way */
@@ -65,6 +66,7 @@ void abx__host_self_identity(abx_ledger_entry *entry)
 static void free_creation(creation *k)
 {
     free(k->provider);
+    free(k->word);
     free(k->key);
     free(k->holder);
     free(k->holder_provider);
@@ -80,7 +82,6 @@ static bool may_exist(const abx_error *e)
 
 static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, void *data)
 {
-    (void)c;
     creation *k = data;
     abx_ledger *ledger;
     abx_error *why = NULL;
@@ -89,6 +90,8 @@ static void on_created(abx_call *c, yyjson_mut_doc **result, abx_error **err, vo
         abx__host_explain(k->host, k->provider, true, *err);
         if (!(*err)->provider)
             (*err)->provider = abx_strdup(k->provider);
+        if (k->word)
+            abx__host_tell_word(*err, abx_json_str(abx_call_params(c), "sandboxId", ""), k->word);
         if (rc == 0)
             rc = may_exist(*err) ? abx_ledger_give_up(ledger, k->key, &why)
                                  : abx_ledger_remove(ledger, k->key, &why);
@@ -352,7 +355,8 @@ int abx__host_check_create(yyjson_val *params, abx_error **err)
     return abx_hint(err, "use up to 63 of a-z, 0-9 and '-', beginning with a letter or a digit");
 }
 
-int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, abx_error **err)
+int abx__host_create(abx_host *host, const char *provider_id, const char *word, abx_call *call,
+                     abx_error **err)
 {
     abx_provider *provider;
     if (abx__host_check_create(abx_call_params(call), err) < 0 ||
@@ -363,6 +367,7 @@ int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, ab
     k->host = host;
     k->call = call;
     k->provider = abx_strdup(provider_id);
+    k->word = abx_strdup(word);
     k->tied = provider->adapter->ties && abx_json_bool(abx_call_params(call), "tied", false);
     k->key = abx_alloc(ABX_ID_LEN + 1);
     abx_random_id(k->key, ABX_ID_LEN);

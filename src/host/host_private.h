@@ -57,6 +57,8 @@ int abx__host_gate(const abx_provider *provider, const char *id, const abx_call 
                    abx_error **err);
 /* Complete an error of a provider: abx_explain_error (host/credentials.h). */
 void abx__host_explain(const abx_host *host, const char *id, bool asked, abx_error *err);
+/* In an error about a sandbox: the word that the user typed for it where its id is named. The id is told once behind it. */
+void abx__host_tell_word(abx_error *err, const char *id, const char *word);
 void abx__host_free_provider(abx_open_provider *p);
 /* Give a call that passed the gate to a provider that is ready, or emulate it. As an adapter's start. */
 int abx__host_give(abx_host *host, abx_provider *provider, const char *provider_id, abx_call *call,
@@ -75,11 +77,14 @@ void abx__host_ask(abx_host *host, const char *provider_id, abx_op_id op, yyjson
 /* Special rows (host_create.c, host_results.c, host_gc.c). Each returns as abx_host_start. */
 /* What sandbox.create asks of its parameters beyond their types. 0, or -1 and *err. */
 int abx__host_check_create(yyjson_val *params, abx_error **err);
-int abx__host_create(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
+/* word: what was typed for the sandbox that is forked, or NULL. */
+int abx__host_create(abx_host *host, const char *provider_id, const char *word, abx_call *call,
+                     abx_error **err);
 int abx__host_gc(abx_host *host, const char *provider_id, abx_call *call, abx_error **err);
-/* Watch the result of a call on a sandbox or of a list: ledger upkeep, the provider's id in the answer. */
+/* Watch the result of a call on a sandbox or of a list (id and word NULL): ledger upkeep, the provider's id in the answer, what was typed
+ * for the sandbox in its error. */
 void abx__host_watch_result(abx_host *host, const char *provider_id, const char *sandbox_id,
-                            abx_call *call);
+                            const char *word, abx_call *call);
 
 /* Is the process that made this entry still there? */
 bool abx__host_creator_lives(const abx_ledger_entry *entry);

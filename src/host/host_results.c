@@ -11,6 +11,7 @@ typedef struct watch {
     abx_host *host;
     char *provider;
     char *sandbox;           /* NULL: a list */
+    char *word;              /* that was typed for it */
     abx_ledger_entry *known; /* of a list: what the ledger held when it was asked */
     size_t known_count;
 } watch;
@@ -19,6 +20,7 @@ static void free_watch(watch *w)
 {
     free(w->provider);
     free(w->sandbox);
+    free(w->word);
     abx_ledger_entries_free(w->known, w->known_count);
     free(w);
 }
@@ -161,6 +163,8 @@ static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, voi
         (*err)->provider = abx_strdup(w->provider);
     if (*err && w->sandbox && !(*err)->sandbox)
         (*err)->sandbox = abx_strdup(w->sandbox);
+    if (*err && w->sandbox)
+        abx__host_tell_word(*err, w->sandbox, w->word);
     if (w->sandbox && (gone || (!*err && op == ABX_OP_SANDBOX_KILL)))
         forget(w, w->sandbox);
     if (w->sandbox && !*err && op == ABX_OP_PROCESS_DETACH)
@@ -173,12 +177,13 @@ static void on_result(abx_call *c, yyjson_mut_doc **result, abx_error **err, voi
 }
 
 void abx__host_watch_result(abx_host *host, const char *provider_id, const char *sandbox_id,
-                            abx_call *call)
+                            const char *word, abx_call *call)
 {
     watch *w = ABX_NEW(watch);
     w->host = host;
     w->provider = abx_strdup(provider_id);
     w->sandbox = abx_strdup(sandbox_id);
+    w->word = abx_strdup(word);
     if (abx_call_op(call)->id == ABX_OP_SANDBOX_LIST)
         remember_known(w);
     abx_call_intercept(call, on_result, w);

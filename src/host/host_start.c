@@ -102,9 +102,10 @@ void abx_host_found_clear(abx_host_found *found)
     *found = (abx_host_found){0};
 }
 
-static int start_on_sandbox(abx_host *host, const char *forced, const char *word, abx_call *call,
+static int start_on_sandbox(abx_host *host, const char *forced, const char *typed, abx_call *call,
                             abx_error **err)
 {
+    ABX_AUTO_FREE char *word = abx_strdup(typed); /* set_sandbox ends what it is in */
     __attribute__((cleanup(abx_host_found_clear))) abx_host_found found;
     if (abx_host_find(host, forced, word, &found, err) < 0)
         return -1;
@@ -112,8 +113,8 @@ static int start_on_sandbox(abx_host *host, const char *forced, const char *word
     if (!abx_str_eq(id, word))
         set_sandbox(call, id);
     if (abx_call_op(call)->id == ABX_OP_SANDBOX_FORK) /* what it makes needs an entry of its own */
-        return abx__host_create(host, provider, call, err);
-    abx__host_watch_result(host, provider, id, call);
+        return abx__host_create(host, provider, word, call, err);
+    abx__host_watch_result(host, provider, id, word, call);
     abx_error *why = NULL;
     if (abx__host_dispatch(host, provider, call, &why) == 0)
         return 0;
@@ -160,10 +161,10 @@ static int start(abx_host *host, const char *forced, abx_call *call, abx_error *
         return start_on_sandbox(host, forced, word, call, err);
     const char *provider = forced ? forced : abx_host_provider(host, NULL);
     if (row->id == ABX_OP_SANDBOX_CREATE)
-        return abx__host_create(host, provider, call, err);
+        return abx__host_create(host, provider, NULL, call, err);
     if (row->id == ABX_OP_PROVIDER_GC)
         return abx__host_gc(host, provider, call, err);
-    abx__host_watch_result(host, provider, NULL, call);
+    abx__host_watch_result(host, provider, NULL, NULL, call);
     abx_error *why = NULL;
     if (abx__host_dispatch(host, provider, call, &why) == 0)
         return 0;

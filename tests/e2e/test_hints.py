@@ -1,5 +1,9 @@
 """Errors tell what to do: the verb at hand, the words that are known, the limit that is reached."""
 
+import json
+import os
+import signal
+
 import pytest
 
 from harness import ABX
@@ -51,3 +55,20 @@ def test_names_are_escaped_on_a_terminal_only(abx, terminal):
     assert abx.ok("files", "ls", "-o", "name", f"{a}:/work/d").out == b"\x1b[31mred\n"
     t = terminal(abx, "files", "ls", "-o", "name", f"{a}:/work/d")
     t.expect(b"\\x1b[31mred")
+
+
+@pytest.mark.parametrize("short", [None, 6])
+def test_an_error_names_the_sandbox_as_it_was_typed(abx, short):
+    """Whatever the verb, by name and by the beginning of its id; what is pasted from the hint works."""
+    box = abx.create("--name", "box-7")
+    word = box[:short] if short else "box-7"
+    abx.ok("pause", box)
+    for words in [["exec", word, "--", "true"], ["code", word, "-c", "1"], ["files", "ls", f"{word}:/work"], ["cp", f"{word}:/etc", "e"]]:
+        error = json.loads(abx("--json", *words).errors.splitlines()[-1])["error"]
+        assert f"sandbox '{word}' ({box}) is paused" in error["message"] and error["sandbox"] == box, error
+        assert f"'abx resume {word}'" in error["hint"], error
+    error = abx("--json", "files", "ls", f"{box}:/work").error
+    assert f"sandbox '{box}' is paused" in error["message"] and f"'abx resume {box}'" in error["hint"]
+    abx.ok("resume", box)
+    os.kill(abx.info(box)["pid"], signal.SIGKILL)
+    assert f"sandbox '{word}' ({box}) " in abx("fork", word).errors

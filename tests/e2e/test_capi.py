@@ -58,6 +58,11 @@ def test_installed(abx):
     env = {"PKG_CONFIG_PATH": str(lib / "pkgconfig"), "LD_LIBRARY_PATH": str(lib), "CFLAGS": "-O1 -Wall -Wextra -Werror",
            "PATH": "/usr/bin:/bin"}
     run(abx, "make", "-C", source, env=env)
+    bare = {name: value for name, value in env.items() if name in ("CFLAGS", "PATH")}
+    for place in BUILD, prefix:  # by the Makefile's own word, without a variable for the linker
+        (source / "run").unlink()
+        run(abx, "make", "-C", source, "run", f"ABX={place}", env=bare)
+        assert run(abx, source / "run", "echo", "hi", env=bare) == "hi\n"
     assert f"-I{prefix}/" in run(abx, "pkg-config", "--cflags", "abx", env=env).replace("/lib/pkgconfig/../..", "")
     assert run(abx, "pkg-config", "--modversion", "abx", env=env).strip() == abx("version", "--json").json["version"]
     check_examples(abx, lambda name: str(source / name), env)

@@ -123,7 +123,7 @@ int abx_local_template_missing(abx_local *local, const char *word, bool with_roo
 typedef struct abx_local_job abx_local_job;
 typedef struct abx_local_job_options {
     /* "template_add" {name, source}, "template_prepare" {template}, "template_remove" {template}, "snapshot_create" {sandboxId,
-     * name}, "snapshot_remove" {snapshotId} */
+     * name}, "snapshot_remove" {snapshotId}, "doctor" {}: abx_local_doctor for a program that may not fork */
     const char *job;
     yyjson_val *params; /* copied */
     bool with_root;     /* an id range is wanted */
@@ -143,7 +143,7 @@ yyjson_doc *abx_local_gc(abx_local *local, bool dry, abx_error **err);
 /* Cheap form of the same for the start of any command: at most some milliseconds. Errors are only logged. */
 void abx_local_tidy(abx_local *local);
 
-/* Try each layer, in a child: {"layers":[{"name","ok","detail","fix"}…],"caller":"root"|"user",…}. */
+/* Try each layer, in a child that is forked from this process: {"layers":[{"name","ok","detail","fix"}…],"caller":"root"|"user",…}. */
 yyjson_doc *abx_local_doctor(abx_local *local, abx_error **err);
 
 /* The features of this backend as a map name → "native" | "emulated" | "unsupported" (added to obj). */

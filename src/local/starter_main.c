@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "local/starter.h"
 #include "local/starter_message.h"
 #include "local/template/work.h"
@@ -85,6 +86,25 @@ static yyjson_doc *read_request(abx_error **err)
     }
 }
 
+/* Look at the layers for a program that may not fork. */
+static int examine(uv_loop_t *loop, yyjson_val *request, abx_error **err)
+{
+    abx_local *local = NULL;
+    abx_local_options options = {
+        .loop = loop, .home = abx_json_str(request, "home", NULL), .may_fork = true};
+    if (abx_local_open(&options, &local, err) < 0)
+        return -1;
+    ABX_AUTO_JSON found = abx_local_doctor(local, err);
+    abx_local_close(local);
+    if (!found)
+        return -1;
+    yyjson_mut_val *root;
+    ABX_AUTO_MUT d = abx_mut_new(&root);
+    abx_mut_val(d, root, "result", yyjson_doc_get_root(found));
+    send_answer(d, -1);
+    return 0;
+}
+
 static int serve(uv_loop_t *loop, yyjson_val *request, abx_error **err)
 {
     abx_local_spec spec;
@@ -113,9 +133,11 @@ int abx_local_starter_main(void)
         answer_error(err);
         return 1;
     }
-    if (abx_json_get(yyjson_doc_get_root(request), "job"))
+    const char *work = abx_json_str(yyjson_doc_get_root(request), "job", NULL);
+    bool doctor = abx_str_eq(work, "doctor");
+    if (work && !doctor)
         abx_work_main(yyjson_doc_get_root(request), PAIR);
-    if (serve(&loop, yyjson_doc_get_root(request), &err) < 0)
+    if ((doctor ? examine : serve)(&loop, yyjson_doc_get_root(request), &err) < 0)
         answer_error(err);
     uv_loop_close(&loop);
     return 0;

@@ -1,10 +1,12 @@
 """The C library as programs meet it: the examples as every caller; installed, found by pkg-config, built and run; its
 threads under ThreadSanitizer; what it exports."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,32 @@ def test_installed(abx):
     done = subprocess.run([source / "run", "true"], env=abx.environment(env), capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 1 and "E1002" in done.stderr and "ABX_BIN" in done.stderr
     run(abx, source / "run", "true", env={**env, "ABX_BIN": f"'{prefix}/abx-elsewhere'"})
+
+
+DOCTOR = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+for name in ("abx_context_new", "abx_provider_open", "abx_provider_call", "abx_error_code"):
+    getattr(lib, name).restype = ctypes.c_void_p
+err = ctypes.c_void_p()
+ctx = ctypes.c_void_p(lib.abx_context_new(None, ctypes.byref(err)))
+p = ctypes.c_void_p(lib.abx_provider_open(ctx, b'{"provider": "local"}', ctypes.byref(err)))
+found = lib.abx_provider_call(p, b"provider.doctor", None, ctypes.c_size_t(0), ctypes.byref(err))
+print(ctypes.string_at(found or lib.abx_error_code(err)).decode())
+lib.abx_context_free(ctx)
+"""
+
+
+@pytest.mark.once
+def test_doctor_forks_nothing_from_its_caller(abx):
+    """It is the program that tries the layers: without one it cannot, with one it finds the same as the command line."""
+    alone = shutil.copy((BUILD / "libabx.so").resolve(), abx.work / "libabx.so")
+    env = {"PATH": "/nonexistent"}
+    assert run(abx, sys.executable, "-c", DOCTOR, alone, env=env) == "E1002\n"
+    found = json.loads(run(abx, sys.executable, "-c", DOCTOR, alone, env={"ABX_BIN": str(BUILD / "abx")}))
+    same = abx.ok("doctor", "--json").json
+    assert {x["name"]: x["ok"] for x in found["layers"]}.items() <= {x["name"]: x["ok"] for x in same["layers"]}.items()
+    assert (found["caller"], found["ids"]) == (same["caller"], same["ids"])
 
 
 @pytest.mark.once

@@ -22,6 +22,7 @@ static int open_provider(const abx_connection *connection, abx_provider **out, a
     p->base.flow = true;
     p->loop = connection->loop;
     p->log = connection->log;
+    p->may_fork = connection->may_fork;
     p->id_range = strcmp(abx_json_str(connection->options, "ids", "single"), "range") == 0;
     p->disk_in_memory = strcmp(abx_json_str(connection->options, "disk", "folder"), "memory") == 0;
     abx_local_options options = {.loop = connection->loop,

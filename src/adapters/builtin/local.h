@@ -23,6 +23,7 @@ struct local_provider {
     abx_provider base; /* first */
     uv_loop_t *loop;
     abx_local *local;
+    bool may_fork;       /* see local/local.h */
     bool id_range;       /* option ids = "range" */
     bool disk_in_memory; /* option disk = "memory" */
     yyjson_doc *features;

@@ -260,7 +260,9 @@ int local_sandbox(local_provider *p, abx_call *call, abx_error **err)
     case ABX_OP_PROVIDER_GC:
         return local_answer(call,
                             abx_local_gc(p->local, abx_json_bool(params, "dryRun", false), err));
-    case ABX_OP_PROVIDER_DOCTOR: return local_answer(call, abx_local_doctor(p->local, err));
+    case ABX_OP_PROVIDER_DOCTOR:
+        return p->may_fork ? local_answer(call, abx_local_doctor(p->local, err))
+                           : local_job(p, call, "doctor", params, err);
     default:
         return abx_fail(err, ABX_ERR_INTERNAL, "local does not know %s", abx_call_op(call)->method);
     }

@@ -314,7 +314,7 @@ USER = {"user": "user"}
 
 
 async def fs_read(door, call, p):
-    reader = call.stream = await value(door.box(p).files.read(p["path"], "stream", **optional(p, USER)))
+    reader = call.stream = await value(door.box(p).files.read(p["path"], "stream", **optional(p, {**USER, "offset": "offset", "limit": "limit"})))
     size = 0
     try:
         async for data in each(reader):
@@ -471,7 +471,7 @@ FACE = {
     "process.signal": (process_signal, ["processId", "signal"]),
     "process.stdin": (process_stdin, ["processId", "close"]),
     "process.close_stdin": (process_close_stdin, ["processId"]),
-    "fs.read": (fs_read, ["path", "user"]),
+    "fs.read": (fs_read, ["path", "user", "offset", "limit"]),
     "fs.write": (fs_write, ["path", "user", "size", "mode", "whole", "metadata"]),
     "fs.stat": (fs_stat, ["path", "user"]),
     "fs.list": (fs_list, ["path", "user", "depth"]),

@@ -141,16 +141,46 @@ class AsyncFiles:
         return params
 
     @overload
-    async def read(self, path: Path, format: Literal["text"] = "text", *, user: Optional[str] = None) -> str: ...
+    async def read(
+        self,
+        path: Path,
+        format: Literal["text"] = "text",
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
+    ) -> str: ...
 
     @overload
-    async def read(self, path: Path, format: Literal["bytes"], *, user: Optional[str] = None) -> bytes: ...
+    async def read(
+        self,
+        path: Path,
+        format: Literal["bytes"],
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
+    ) -> bytes: ...
 
     @overload
-    async def read(self, path: Path, format: Literal["stream"], *, user: Optional[str] = None) -> AsyncFileReader: ...
+    async def read(
+        self,
+        path: Path,
+        format: Literal["stream"],
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
+    ) -> AsyncFileReader: ...
 
     async def read(
-        self, path: Path, format: Literal["text", "bytes", "stream"] = "text", *, user: Optional[str] = None
+        self,
+        path: Path,
+        format: Literal["text", "bytes", "stream"] = "text",
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
     ) -> Union[str, bytes, AsyncFileReader]:
         """Read a file.
 
@@ -158,6 +188,8 @@ class AsyncFiles:
             path: the file.
             format: `text` (UTF-8; bytes that are none become U+FFFD), `bytes`, or `stream`: a reader that keeps nothing.
             user: user inside who reads it.
+            offset: bytes before the first one that is wanted; behind the end there is nothing to read.
+            limit: so many bytes at most. Only the part travels, where the provider's feature `filesystem.range` is native.
 
         Raises:
             FileNotFoundError: there is none.
@@ -165,7 +197,7 @@ class AsyncFiles:
         """
         if cast(str, format) not in ("text", "bytes", "stream"):
             raise UsageError(f"a file is read as text, bytes or stream, not as {format!r}")
-        reader = AsyncFileReader(await begin(self._infra, "fs.read", self._params(user, path=path)))
+        reader = AsyncFileReader(await begin(self._infra, "fs.read", self._params(user, path=path, offset=offset, limit=limit)))
         if format == "stream":
             return reader
         try:

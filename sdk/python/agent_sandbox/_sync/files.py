@@ -142,16 +142,46 @@ class Files:
         return params
 
     @overload
-    def read(self, path: Path, format: Literal["text"] = "text", *, user: Optional[str] = None) -> str: ...
+    def read(
+        self,
+        path: Path,
+        format: Literal["text"] = "text",
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
+    ) -> str: ...
 
     @overload
-    def read(self, path: Path, format: Literal["bytes"], *, user: Optional[str] = None) -> bytes: ...
+    def read(
+        self,
+        path: Path,
+        format: Literal["bytes"],
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
+    ) -> bytes: ...
 
     @overload
-    def read(self, path: Path, format: Literal["stream"], *, user: Optional[str] = None) -> FileReader: ...
+    def read(
+        self,
+        path: Path,
+        format: Literal["stream"],
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
+    ) -> FileReader: ...
 
     def read(
-        self, path: Path, format: Literal["text", "bytes", "stream"] = "text", *, user: Optional[str] = None
+        self,
+        path: Path,
+        format: Literal["text", "bytes", "stream"] = "text",
+        *,
+        user: Optional[str] = None,
+        offset: Optional[int] = None,
+        limit: Optional[int] = None,
     ) -> Union[str, bytes, FileReader]:
         """Read a file.
 
@@ -159,6 +189,8 @@ class Files:
             path: the file.
             format: `text` (UTF-8; bytes that are none become U+FFFD), `bytes`, or `stream`: a reader that keeps nothing.
             user: user inside who reads it.
+            offset: bytes before the first one that is wanted; behind the end there is nothing to read.
+            limit: so many bytes at most. Only the part travels, where the provider's feature `filesystem.range` is native.
 
         Raises:
             FileNotFoundError: there is none.
@@ -166,7 +198,7 @@ class Files:
         """
         if cast(str, format) not in ("text", "bytes", "stream"):
             raise UsageError(f"a file is read as text, bytes or stream, not as {format!r}")
-        reader = FileReader(begin(self._infra, "fs.read", self._params(user, path=path)))
+        reader = FileReader(begin(self._infra, "fs.read", self._params(user, path=path, offset=offset, limit=limit)))
         if format == "stream":
             return reader
         try:

@@ -13,6 +13,7 @@ from .._sync.transport import Call
 from ..errors import ProviderFeatureNotSupportedError, TimeoutError, UsageError
 from .provider import Provider, is_async
 from .python_input import AHEAD, InputCall
+from .python_part import Part, cut
 from .python_steps import Steps
 
 if TYPE_CHECKING:
@@ -129,6 +130,10 @@ class PythonInfra(Infra):
         self._features: Dict[str, str] = {name: "unsupported" for name in FEATURES}
         self._features.update(sandbox="native")
         self._features.update(states)
+        state = self._features.get("fs.read", self._features.get("filesystem", "unsupported"))
+        self._cuts = state != "unsupported" and self._features["filesystem.range"] == "unsupported"
+        if self._cuts:
+            self._features["filesystem.range"] = "emulated"
         self._threads: Optional[LoopThread] = None
         self._lock = threading.Lock()
 
@@ -158,7 +163,15 @@ class PythonInfra(Infra):
             return BridgeCall(threads, self, method, params)
         if takes:
             return InputCall(function, params, ahead_of(method))
+        function, params = self._part(method, function, params)
         return PythonCall(function, params)
+
+    def _part(self, method: str, function: Any, params: Dict[str, Any]) -> Any:
+        """The function and its parameters; of fs.read only a part, where the provider gives whole files."""
+        if not self._cuts or method != "fs.read" or not {"offset", "limit"} & params.keys():
+            return function, params
+        part = Part(params)
+        return cut(function, part), part.whole
 
     async def astart(
         self, method: str, params: Dict[str, Any], *, has_input: bool = False, timeout: Optional[float] = None
@@ -167,6 +180,7 @@ class PythonInfra(Infra):
 
         function = self._method(method, params)
         takes = OPS[method].style in INPUT
+        function, params = self._part(method, function, params)
         if is_async(function):
             return CoroutineCall(function, params, takes)
         if takes:

@@ -15,13 +15,16 @@ def endpoint(handler, box):
 
 def policy(handler, box):
     if handler.headers.get("OPENSANDBOX-EGRESS-AUTH") != box.egress["token"]:
-        return handler.answer(401, b"unauthorized", {}, "text/plain")
+        return handler.answer(401, b"unauthorized\n", {}, "text/plain")
     now = box.egress["policy"]
     if handler.command in ("PATCH", "DELETE"):
         try:
             asked = json.loads(handler.body())
+            if not asked:
+                raise ValueError("empty array")
             gone = {rule["target"] for rule in asked} if handler.command == "PATCH" else set(asked)
         except (ValueError, TypeError, KeyError) as e:
             return handler.answer(400, f"bad policy: {e}".encode(), {}, "text/plain")
         now["egress"] = (asked if handler.command == "PATCH" else []) + [rule for rule in now["egress"] if rule["target"] not in gone]
-    return handler.answer(200, {"status": "ok", "mode": "deny_all", "enforcementMode": "dns", "policy": now})
+    mode = "enforcing" if now["egress"] else "deny_all" if now["defaultAction"] == "deny" else "allow_all"
+    return handler.answer(200, {"status": "ok", "mode": mode, "enforcementMode": "dns", **({"policy": now} if handler.command == "GET" else {})})

@@ -198,3 +198,56 @@ def test_nothing_is_printed_and_no_signal_is_taken():
         """)
     assert end_of(process) == (0, "", "")
     assert str(SITE).startswith(str(TEMPORARY)) and sys.version_info and time
+
+
+USED_BY_DAEMONS = """
+    import asyncio, sys, threading, time
+    from agent_sandbox import AsyncSandbox, Sandbox
+    sandbox = Sandbox.connect(sys.argv[1])
+    busy = threading.Semaphore(0)
+    def again_and_again():
+        while True:
+            sandbox.commands.run("echo x; echo y >&2")
+            busy.release()
+    def to_the_end():
+        busy.release()
+        sandbox.commands.run(["sleep", "7205"])
+    def in_time():
+        command = sandbox.commands.start(["sleep", "7205"])
+        while True:
+            try:
+                command.wait(timeout=0.01)
+            except TimeoutError:
+                busy.release()
+    def streams():
+        for piece in sandbox.commands.start(["yes"]):
+            busy.release()
+    def writes():
+        def without_end():
+            while True:
+                yield b"x" * 65536
+                busy.release()
+        sandbox.files.write("/dev/null", without_end())
+    def of_asyncio():
+        async def main():
+            mine = await AsyncSandbox.connect(sandbox.id)
+            async def again():
+                while True:
+                    await mine.commands.run("echo x")
+                    busy.release()
+            await asyncio.gather(again(), again(), mine.commands.run(["sleep", "7205"]))
+        asyncio.run(main())
+    for work in (again_and_again, to_the_end, in_time, streams, writes, of_asyncio):
+        threading.Thread(target=work, daemon=True).start()
+    for n in range(10 + int(sys.argv[2])):
+        busy.acquire()
+    print("end", flush=True)
+    """
+
+
+def test_daemon_threads_at_the_end_of_the_program(sandbox):
+    for first in range(0, 20, 4):
+        processes = [start(USED_BY_DAEMONS, sandbox.id, str(5 * n)) for n in range(first, first + 4)]
+        for process in processes:
+            assert end_of(process) == (0, "end\n", "")
+    wait_for(lambda: not running(sandbox, "sleep 7205"))

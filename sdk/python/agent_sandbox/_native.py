@@ -145,6 +145,7 @@ def _start(
 ) -> Any:
     error = ctypes.c_void_p()
     lib = library()
+    _stand_still()
     if not provider.pointer:
         raise CancelledError("the provider was closed")
     pointer = lib.abx_call_start(
@@ -157,6 +158,7 @@ def _start(
         ctypes.byref(error),
     )
     if not pointer:
+        _stand_still()
         raise take_error(error)
     return pointer
 
@@ -335,7 +337,7 @@ class BlockingCall(_Running, Call):
                     raise RuntimeError("the call has ended")
                 elif left == 0:
                     return None
-        except CancelledError:
+        except Exception:
             _stand_still()
             raise
         finally:
@@ -350,6 +352,9 @@ class BlockingCall(_Running, Call):
                     return
                 if taken < 0:
                     raise ValueError("too much at once")
+        except Exception:
+            _stand_still()
+            raise
         finally:
             self._leave()
 
@@ -417,6 +422,7 @@ def _loop_call_class() -> Any:
                 try:
                     item = self._take()
                 except Exception as error:
+                    _stand_still()
                     self._failed = error
                     return
                 if item is None:
@@ -590,9 +596,9 @@ _exiting = False
 
 
 def _stand_still() -> None:
-    """At the end of the program only daemon threads are left beside the main one. They are to end with it, and not to tell that what they
-    wait for was given up."""
-    if _exiting and threading.current_thread() is not threading.main_thread():
+    """At the end of the program only daemon threads are left beside the main one. They are to end with it: neither to begin anything, nor to tell
+    that what they waited for was given up."""
+    if _exiting and threading.current_thread().daemon:
         while True:
             time.sleep(3600)
 

@@ -533,6 +533,8 @@ def is_plain(method, p):
     cmd = p.get("cmd", [])
     if isinstance(cmd, str) != bool(p.get("shell")):
         return False
+    if not all(isinstance(text, str) for text in p.get("env", {}).values()):
+        return False
     return all(isinstance(p[name], kind) for kind, names in TYPES.items() for name in names if name in p and name != "cmd")
 
 

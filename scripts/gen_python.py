@@ -26,6 +26,25 @@ ALSO = {
 }
 RETRY = {"YES": "True", "NO": "False", "UNKNOWN": "None"}
 
+# What a hint of the table says to somebody who writes Python; None: the same.
+HINTS = {
+    "'abx help VERB' shows what is accepted": "the docstring of the method tells what it takes",
+    "'abx config list' shows each setting and where it comes from": "Providers().settings() tells each setting and where it comes from",
+    "'abx config list' shows what is set": "Providers().settings() tells what is set",
+    "'abx ls' lists the sandboxes": "Sandbox.list() lists the sandboxes",
+    "'abx jobs ID' lists the processes": "sandbox.commands.list() lists the processes",
+    "'abx snapshot ls' lists the snapshots": "sandbox.list_snapshots() lists the snapshots",
+    "'abx code ID --contexts' lists them": "sandbox.code.list_contexts() lists them",
+    "'abx port ID' lists the ports": "sandbox.ports() lists the ports",
+    "'abx ls' shows what lives; its time limit (--timeout) ends a sandbox, too":
+        "Sandbox.list() tells what lives; its time limit (timeout=) ends a sandbox, too",
+    "'abx doctor' tries each layer and prints the fix": "Upkeep().doctor() tries each layer and tells the fix",
+    "'abx info ID' lists what it has": "sandbox.features tells what it has",
+    "'abx provider validate DIR' shows all mistakes at once": None,
+    "'abx provider validate DIR' checks its manifest": None,
+    "please report it with the output of 'abx version --json'": None,
+}
+
 ERRORS_HEAD = '''"""Exceptions. Made from the project's table of errors by scripts/gen_python.py.
 
 Every failure is a `SandboxError` with a code and a type that never change. Those with a counterpart in Python are of
@@ -114,7 +133,7 @@ def error_from_object(value: Mapping[str, Any]) -> SandboxError:
         str(value.get("message", "")),
         code=str(code) if code else None,
         type=str(name) if name else None,
-        hint=str(hint) if hint else None,
+        hint=_HINTS.get(str(hint), str(hint)) if hint else None,
         retryable=retryable if isinstance(retryable, bool) else None,
     )
 '''
@@ -138,6 +157,12 @@ def errors(t):
     out.append("\n\n_BY_CODE: Dict[str, Type[SandboxError]] = {\n")
     out += [f'    "{row.code}": {row.type},\n' for row in t.errors]
     out.append("}\n_BY_TYPE: Dict[str, Type[SandboxError]] = {cls.type: cls for cls in _BY_CODE.values()}\n")
+    lacking = [row.hint for row in t.errors if "'abx " in (row.hint or "") and row.hint not in HINTS]
+    if lacking:
+        raise SystemExit(f"HINTS of scripts/gen_python.py lacks {lacking}: what does one say in Python?")
+    out.append("\n# A hint of the table -> what it says in Python\n_HINTS: Dict[str, str] = {\n")
+    out += [f"    {quoted(hint)}: {quoted(said)},\n" for hint, said in HINTS.items() if said is not None]
+    out.append("}\n")
     out.append(ERRORS_TAIL)
     return "".join(out)
 

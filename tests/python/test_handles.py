@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from agent_sandbox import AsyncSandbox, CancelledError, Connection, Sandbox, UsageError
+from agent_sandbox import AsyncSandbox, CancelledError, Connection, ProcessNotFoundError, ProviderNotFoundError, Sandbox, SandboxNotFoundError, UsageError
 from agent_sandbox.providers.engine_client import FoundEngine
 from agent_sandbox.providers.engine_provider import EngineInfra
 from conftest import BUILD
@@ -125,3 +125,15 @@ def test_how_things_show_themselves(sandbox):
     secret = "s3cret-of-mine"
     connection = Connection(provider="p", api_key=secret, access_key_id=secret, access_key_secret=secret, options={"token": secret})
     assert secret not in repr(connection) + repr(FoundEngine(1, secret, 2, "3")) and "provider='p'" in repr(connection)
+
+
+def test_hints_say_what_to_do_in_python(sandbox):
+    with pytest.raises(SandboxNotFoundError) as gone:
+        Sandbox.connect("zzzzzzzzzzzzzzzz", provider="local")
+    assert gone.value.hint == "Sandbox.list() lists the sandboxes"
+    with pytest.raises(ProcessNotFoundError) as gone:
+        sandbox.commands.signal("nobody", "TERM")
+    assert gone.value.hint == "sandbox.commands.list() lists the processes"
+    with pytest.raises(ProviderNotFoundError) as gone:
+        Sandbox.create(provider="nobody-has-this")
+    assert gone.value.hint.startswith("Providers().install('nobody-has-this')")

@@ -422,6 +422,21 @@ _BY_CODE: Dict[str, Type[SandboxError]] = {
 }
 _BY_TYPE: Dict[str, Type[SandboxError]] = {cls.type: cls for cls in _BY_CODE.values()}
 
+# A hint of the table -> what it says in Python
+_HINTS: Dict[str, str] = {
+    "'abx help VERB' shows what is accepted": "the docstring of the method tells what it takes",
+    "'abx config list' shows each setting and where it comes from": "Providers().settings() tells each setting and where it comes from",
+    "'abx config list' shows what is set": "Providers().settings() tells what is set",
+    "'abx ls' lists the sandboxes": "Sandbox.list() lists the sandboxes",
+    "'abx jobs ID' lists the processes": "sandbox.commands.list() lists the processes",
+    "'abx snapshot ls' lists the snapshots": "sandbox.list_snapshots() lists the snapshots",
+    "'abx code ID --contexts' lists them": "sandbox.code.list_contexts() lists them",
+    "'abx port ID' lists the ports": "sandbox.ports() lists the ports",
+    "'abx ls' shows what lives; its time limit (--timeout) ends a sandbox, too": "Sandbox.list() tells what lives; its time limit (timeout=) ends a sandbox, too",
+    "'abx doctor' tries each layer and prints the fix": "Upkeep().doctor() tries each layer and tells the fix",
+    "'abx info ID' lists what it has": "sandbox.features tells what it has",
+}
+
 
 def error_from_object(value: Mapping[str, Any]) -> SandboxError:
     """The exception for an error object `{"code", "type", "message", "hint", "retryable"}`.
@@ -435,6 +450,6 @@ def error_from_object(value: Mapping[str, Any]) -> SandboxError:
         str(value.get("message", "")),
         code=str(code) if code else None,
         type=str(name) if name else None,
-        hint=str(hint) if hint else None,
+        hint=_HINTS.get(str(hint), str(hint)) if hint else None,
         retryable=retryable if isinstance(retryable, bool) else None,
     )

@@ -54,7 +54,7 @@ class Receipt:
 def _broken(id: str, path: str, why: str) -> ProviderIntegrityError:
     return ProviderIntegrityError(
         f"the receipt of provider '{id}' cannot be used: '{path}' {why}",
-        hint=f"'abx provider remove {id}', then install it again",
+        hint=f"Providers().remove('{id}'), then install it again",
     )
 
 
@@ -65,7 +65,7 @@ def _holder(place: str, id: str) -> Tuple[str, Optional[str]]:
         target = os.readlink(entry)
     except FileNotFoundError:
         raise ProviderNotFoundError(
-            f"no provider '{id}' is installed", hint=f"'abx provider install {id}' takes it from the catalog, if it is there"
+            f"no provider '{id}' is installed", hint=f"Providers().install('{id}') takes it from the catalog, if it is there"
         ) from None
     except OSError:
         return entry, None
@@ -94,7 +94,7 @@ def read_receipt(id: str, home: Optional[str] = None) -> Receipt:
     except FileNotFoundError:
         if not os.path.isdir(holder):
             raise ProviderNotFoundError(
-                f"no provider '{id}' is installed", hint=f"'abx provider install {id}' takes it from the catalog, if it is there"
+                f"no provider '{id}' is installed", hint=f"Providers().install('{id}') takes it from the catalog, if it is there"
             ) from None
         raise _broken(id, path, "is not there") from None
     except OSError:
@@ -243,5 +243,5 @@ def verify_integrity(id: str, home: Optional[str] = None) -> Receipt:
         break
     raise ProviderIntegrityError(
         f"the files of provider '{id}' are not those that were installed",
-        hint=f"'abx provider verify {id}' names them; install it again to put it right",
+        hint=f"Providers().verify('{id}') names them; install it again to put it right",
     )

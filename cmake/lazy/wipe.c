@@ -25,7 +25,7 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-/* glibc would give an old place back as it is. */
+/* glibc would give an old place back as it is. What is too long to be overwritten may as well be moved by the kernel. */
 void *__real_realloc(void *, size_t);
 void *__wrap_realloc(void *, size_t);
 void *__wrap_realloc(void *p, size_t n)
@@ -33,6 +33,8 @@ void *__wrap_realloc(void *p, size_t n)
     if (__builtin_expect(!abx__wipes_freed, true) || !p || n == 0)
         return __real_realloc(p, n);
     size_t had = malloc_usable_size(p);
+    if (had > LONGEST)
+        return __real_realloc(p, n);
     if (n <= had && n >= had / 2)
         return p;
     void *now = malloc(n);

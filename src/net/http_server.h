@@ -41,9 +41,9 @@ typedef struct abx_http_server_options {
     size_t (*refusal)(int status, const char *reason, char *out, size_t room);
     bool wipe;    /* heads hold secrets: they are overwritten when they are not needed any more */
     bool no_date; /* true: no Date header */
-    bool
-        awake; /* do not sleep between the requests of a client that asks again at once (http_awake.h); where there is
-                     one processor alone, it is the client's */
+    /* Do not sleep between the requests of a client that asks again at once (http_awake.h); with one processor alone
+     * it is the client's. */
+    bool awake;
     const abx_log *log; /* borrowed, or NULL */
 } abx_http_server_options;
 

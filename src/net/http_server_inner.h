@@ -77,8 +77,7 @@ struct abx_http_server {
     uv_timer_t timer;
     uv_prepare_t prepare; /* these two run the pending list, */
     uv_check_t check;
-    uv_idle_t
-        turn; /* and this keeps the loop from waiting right after the first, and while awake says so */
+    uv_idle_t turn;   /* keeps the loop from waiting: after the first, and if awake says so */
     abx__awake awake; /* if options.awake */
     int open_handles; /* our own four and the listeners */
     int64_t date_second;

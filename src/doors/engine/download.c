@@ -18,8 +18,8 @@ typedef struct download {
     int links;               /* that were followed */
     bool head_sent, done;
     int status;
-    int64_t offset,
-        limit; /* of the query: the part of the file that is the whole here; limit -1: until the end */
+    /* Of the query: the part of the file that is the whole here; limit -1: until the end. */
+    int64_t offset, limit;
     int64_t size;      /* of that; -1: not known */
     int64_t left;      /* still promised; -1: until the end */
     char range[96];    /* Content-Range line, or "" */

@@ -4,7 +4,8 @@
 requests  small authorised requests (GET /v1/health) with 1 and with 32 connections against a Node.js server that checks the same header and
           answers the same bytes; wrk, in turns, medians; memory (PSS) of both after that load.
 streams   10,000 streams of server-sent events open at once on the output of twelve processes; then they write a line: how many got it, and
-          what each stream takes in the engine and in the sandbox's pid 1. A stream is two descriptors of the engine's: as many as the limit allows.
+          what each stream takes in the engine and in the sandbox's pid 1. A stream is two descriptors of the engine's there: as many as the limit allows.
+plugin    the same on the output of one process of an exec provider, whose streams share one pipe: always 10,000.
 
 Usage: engine_bench.py [--quick] [--json] [ROW...]"""
 
@@ -21,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import urllib.request
 from pathlib import Path
@@ -46,15 +48,35 @@ def anonymous(pid):
 
 
 class Engine:
-    def __init__(self):
+    def __init__(self, plugin=False):
         self.folder = tempfile.mkdtemp(prefix="abx-bench.")
         self.env = {**os.environ, "ABX_HOME": f"{self.folder}/home"}
+        if plugin:
+            self.install()
         self.abx("provider", "engine", "serve", "--detach")
         info = json.loads(Path(f"{self.folder}/home/engine.json").read_text())
         self.port, self.pid, self.token = info["port"], info["pid"], info["token"]
-        connection = base64.urlsafe_b64encode(b'{"provider":"local"}').rstrip(b"=").decode()
+        connection = base64.urlsafe_b64encode(b'{"provider":"streams"}' if plugin else b'{"provider":"local"}').rstrip(b"=").decode()
         self.headers = {"Authorization": f"Bearer {self.token}", "X-Abx-Connection": connection}
         self.url = f"http://127.0.0.1:{self.port}"
+
+    def install(self):
+        place = Path(self.folder, "streams")
+        place.mkdir()
+        shutil.copy(HERE / "streams_plugin.py", place / "plugin.py")
+        (place / "abx-provider.toml").write_text(textwrap.dedent('''\
+            schema = 1
+            id = "streams"
+            name = "streams"
+            version = "1.0.0"
+            description = "one process that many follow"
+            [runtime]
+            kind = "exec"
+            protocol = "epp/1"
+            command = ["/usr/bin/python3", "plugin.py"]
+            features = ["process", "process.stdin", "process.replay"]
+            '''))
+        self.abx("provider", "install", str(place), "--yes")
 
     def abx(self, *args):
         return subprocess.run([ABX, *args], env=self.env, check=True, capture_output=True, text=True).stdout
@@ -141,13 +163,24 @@ class Streams:
 
 
 def streams(engine, quick):
-    count = 1000 if quick else min(10000, raise_files() // 2 - 100)
-    processes, pids = [], [engine.pid]
+    processes, pids = [], []
     for _ in range(BOXES):
         box = f"/v1/sandboxes/{engine('POST', '/v1/sandboxes', {'timeoutMs': 0})['id']}"
         made = engine("POST", f"{box}/processes", {"cmd": ["sh", "-c", "read line; echo hello; sleep 1000"], "stdin": "stream", "background": True})
         processes.append(f"{box}/processes/{made['id']}")
         pids.append(engine("GET", box)["pid"])
+    return followed(engine, processes, pids, 1000 if quick else min(10000, raise_files() // 2 - 100))
+
+
+def plugin(engine, quick):
+    box = f"/v1/sandboxes/{engine('POST', '/v1/sandboxes', {'timeoutMs': 0})['id']}"
+    made = engine("POST", f"{box}/processes", {"cmd": ["any"], "stdin": "stream", "background": True})
+    return followed(engine, [f"{box}/processes/{made['id']}"], [], 1000 if quick else 10000)
+
+
+def followed(engine, processes, boxes, count):
+    """So many streams on these processes; boxes: the first process of each sandbox."""
+    pids = [engine.pid, *boxes]
     before = [anonymous(pid) for pid in pids]
     many = Streams(engine, [f"{process}/stream?from=0.0" for process in processes], count)
     began = time.monotonic()
@@ -159,7 +192,8 @@ def streams(engine, quick):
     for process in processes:
         engine("POST", f"{process}/stdin", b"now\n")
     told = many.until(b"hello", 300)
-    return [row(f"engine, {count} open streams, each", f"{each[0]:.1f} KiB", f"in pid 1 {each[1]:.1f} KiB", None, "<= 32 KB", each[0] * 1.024 <= 32),
+    inside = f"in pid 1 {each[1]:.1f} KiB" if boxes else "of a plugin"
+    return [row(f"engine, {count} open streams, each", f"{each[0]:.1f} KiB", inside, None, "<= 32 KB", each[0] * 1.024 <= 32),
             row(f"streams that got a line, of {count}", str(told), f"opened in {opened:.1f} s", None, "all", told == count)]
 
 
@@ -170,10 +204,11 @@ def main():
     parser.add_argument("rows", nargs="*")
     given = parser.parse_args()
     raise_files()
-    for name in given.rows or ["requests", "streams"]:
-        engine = Engine()
+    rows = {"requests": requests, "streams": streams, "plugin": plugin}
+    for name in given.rows or rows:
+        engine = Engine(name == "plugin")
         try:
-            for one in {"requests": requests, "streams": streams}[name](engine, given.quick):
+            for one in rows[name](engine, given.quick):
                 print(json.dumps(one) if given.json else f"{one['what']:34} {one['ours']:>12}  {one['reference']:>18}  ratio {one['ratio']:>6}  "
                       f"(to reach {one['goal']}){'' if one['reached'] else '  MISSED'}", flush=True)
         finally:

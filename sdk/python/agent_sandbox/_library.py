@@ -6,6 +6,8 @@ import ctypes
 import os
 import shlex
 import shutil
+import threading
+import time
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
@@ -72,6 +74,60 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {  # Function → (result, paramet
 }
 
 _loaded: List[Any] = []
+_waiting: List[None] = []  # one for each thread that waits in the library now
+_inside: List[None] = []  # one for each that is in it otherwise
+_ending: List[None] = []  # not empty: the program ends
+LEAVE_S = 2.0
+WAITS = ("abx_call_next", "abx_call_send", "abx_context_run")
+
+
+def stand_still() -> None:
+    """At the end of the program only daemon threads are left beside the main one. They are to end with it: neither to begin anything, nor to tell
+    that what they waited for was given up."""
+    if _ending and threading.current_thread().daemon:
+        while True:
+            time.sleep(3600)
+
+
+def nobody_inside() -> None:
+    """After a fork: those that were in it are the parent's."""
+    _inside.clear()
+    _waiting.clear()
+
+
+def begin_to_end() -> None:
+    """The program ends: no daemon thread enters the library any more, and none is in it but those that wait for something to be given up."""
+    _ending.append(None)
+    _until_empty(_inside)
+
+
+def wait_for_leaving() -> None:
+    """Until those have come out as well that waited: what the library stands on is taken down next."""
+    _until_empty(_waiting)
+    _until_empty(_inside)
+
+
+def _until_empty(threads: List[None]) -> None:
+    until = time.monotonic() + LEAVE_S
+    while threads and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _counted(function: Any, threads: List[None]) -> Any:
+    def call(*arguments: Any) -> Any:
+        threads.append(None)
+        try:
+            if not (_ending and threading.current_thread().daemon):
+                return function(*arguments)
+        finally:
+            threads.pop()
+        stand_still()
+
+    return call
+
+
+class _Functions:
+    """The functions of the library."""
 
 
 def library() -> Any:
@@ -85,16 +141,17 @@ def _load() -> Any:
     named = os.environ.get("ABX_LIBRARY")
     path = named or carried("libabx.so.0") or "libabx.so.0"
     try:
-        lib = ctypes.CDLL(path, use_errno=False)
+        lib, made = ctypes.CDLL(path, use_errno=False), _Functions()
         for name, (result, params) in FUNCTIONS.items():
             function = getattr(lib, name)
             function.restype, function.argtypes = result, params
+            setattr(made, name, _counted(function, _waiting if name in WAITS else _inside))
     except (OSError, AttributeError) as error:
         raise ConfigError(
             f"the library of abx cannot be used: {error}",
             hint="install the wheel of abx-sandbox, or let ABX_LIBRARY name libabx.so.0 of the same version",
         ) from None
-    return lib
+    return made
 
 
 def take_text(pointer: Optional[int]) -> str:

@@ -22,7 +22,19 @@ from ._connection import Connection
 from ._home import home_folder
 from ._infra import Infra
 from ._items import Chunk, End, Event, Item, object_of
-from ._library import KIND_CHUNK, KIND_END, KIND_EVENT, AbxEvent, library, take_error, take_text
+from ._library import (
+    KIND_CHUNK,
+    KIND_END,
+    KIND_EVENT,
+    AbxEvent,
+    begin_to_end,
+    library,
+    nobody_inside,
+    stand_still,
+    take_error,
+    take_text,
+    wait_for_leaving,
+)
 from ._sync.transport import Call
 from .errors import CancelledError, error_from_object
 
@@ -101,6 +113,7 @@ _state = _State()
 def _after_fork() -> None:
     global _state
     _state = _State()
+    nobody_inside()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -145,7 +158,7 @@ def _start(
 ) -> Any:
     error = ctypes.c_void_p()
     lib = library()
-    _stand_still()
+    stand_still()
     if not provider.pointer:
         raise CancelledError("the provider was closed")
     pointer = lib.abx_call_start(
@@ -158,7 +171,7 @@ def _start(
         ctypes.byref(error),
     )
     if not pointer:
-        _stand_still()
+        stand_still()
         raise take_error(error)
     return pointer
 
@@ -338,7 +351,7 @@ class BlockingCall(_Running, Call):
                 elif left == 0:
                     return None
         except Exception:
-            _stand_still()
+            stand_still()
             raise
         finally:
             self._leave()
@@ -353,7 +366,7 @@ class BlockingCall(_Running, Call):
                 if taken < 0:
                     raise ValueError("too much at once")
         except Exception:
-            _stand_still()
+            stand_still()
             raise
         finally:
             self._leave()
@@ -422,7 +435,7 @@ def _loop_call_class() -> Any:
                 try:
                     item = self._take()
                 except Exception as error:
-                    _stand_still()
+                    stand_still()
                     self._failed = error
                     return
                 if item is None:
@@ -592,23 +605,12 @@ class NativeInfra(Infra):
 _loop_call: Any = None
 
 
-_exiting = False
-
-
-def _stand_still() -> None:
-    """At the end of the program only daemon threads are left beside the main one. They are to end with it: neither to begin anything, nor to tell
-    that what they waited for was given up."""
-    if _exiting and threading.current_thread().daemon:
-        while True:
-            time.sleep(3600)
-
-
 def _at_exit() -> None:
     """Calls that still run are given up, programs of providers end."""
-    global _exiting
-    _exiting = True
+    begin_to_end()
     for infra in list(_state.infras):
         infra.close()
+    wait_for_leaving()
 
 
 atexit.register(_at_exit)

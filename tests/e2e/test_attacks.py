@@ -451,7 +451,7 @@ def test_pid_1_killed_at_any_moment(abx, spawn):
 def test_a_file_that_may_not_grow(abx):
     box = abx.create()
     r = abx("-c", 'ulimit -f 1; exec "$0" cp "$1:/usr/bin/env" got', ABX, box, program="/bin/bash")
-    assert r.code == 1 and r.errors.startswith("error: ") and "too large" in r.errors.lower()
+    assert r.code == 7 and r.errors.startswith("error: ") and "too large" in r.errors.lower() and "ulimit -f" in r.errors
     assert os.listdir(abx.work) == []
     r = abx("-c", 'ulimit -f 0; exec "$0" run -- true', ABX, program="/bin/bash")
     assert r.code == 125 and r.errors.startswith("error: ")

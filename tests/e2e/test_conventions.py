@@ -353,7 +353,7 @@ def waits(pid):
         return _stopped(pid)
     try:
         return any("eventpoll" in os.readlink(f"{fds}/{n}") for n in os.listdir(fds))
-    except FileNotFoundError:  # one was closed between the two looks
+    except (FileNotFoundError, PermissionError):  # one was closed, or the process hid its files, between the two looks
         return False
 
 

@@ -70,6 +70,16 @@ def test_the_suite(cloud):
     assert found["summary"]["passed"] > 185 and found["features"]["pty"] == "native"
 
 
+def test_a_part_of_a_file(cloud, box):
+    one = box()
+    assert cloud("provider", "caps", "opensandbox", "--json").json["providers"][0]["features"]["filesystem.range"] == "native"
+    for name in ("/tmp/part", "/tmp/a$b"):  # the second one goes by a command
+        cloud.ok("files", "write", f"{one}:{name}", input=b"0123456789")
+        for offset, limit, part in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b""), (1 << 49, 1, b""), (0, 0, b""), (9, 1 << 49, b"9")):
+            assert cloud.ok("files", "cat", "--offset", str(offset), "--limit", str(limit), f"{one}:{name}").out == part
+    assert cloud.ok("files", "cat", "--offset", "1", "--limit", "4", f"{one}:/proc/version").out == b"inux"
+
+
 def test_a_command_in_a_sandbox_of_its_own(cloud):
     assert cloud("run", "--", "sh", "-c", "cat; echo there >&2; exit 3", input=b"in\0\xff", code=3).out == b"in\0\xff"
     assert cloud.ok("ls", "-q", "--all").text == ""

@@ -43,7 +43,7 @@ export class Dispatcher {
     this.terminals = new Terminals(client, this.files, this.processes);
     this.code = new Code(client, this.files, (options["code-timeout"] ?? 60) * 1000);
     const features = { connect: "native", list: "native", timeout: "native", pause: "native", metrics: "native", logs: "native",
-      ports: "native", "sandbox.tunnel": "unsupported", process: "emulated", "process.replay": "emulated", filesystem: "native",
+      ports: "native", "sandbox.tunnel": "unsupported", process: "emulated", "process.replay": "emulated", filesystem: "native", "filesystem.range": "native",
       snapshot: "native", code: "native", "code.contexts": "native" };
     if (options.egress === true) features.network = "native";
     if (typeof WebSocket === "function") features.pty = "native";

@@ -149,29 +149,37 @@ export class Files {
     if (info.type === "directory") throw new Failure("E6005", `'${params.path}' is a folder`);
     const { path, leave } = await this.reachable(id, params.path);
     try {
-      return { size: await this.download(id, path, params.path, emit, signal) };
+      return { size: await this.download(id, path, params.path, emit, signal, params.offset ?? 0, params.limit ?? Infinity) };
     } finally {
       await leave();
     }
   }
 
-  async download(id, path, shown, emit, signal) {
+  /** Bytes from offset on, limit of them at most: how many there were. What breaks is asked again from where it broke. */
+  async download(id, path, shown, emit, signal, offset, limit) {
     let size = 0, whole = null;
     for (let turn = 1; ; turn++) {
-      const headers = size ? { Range: `bytes=${size}-` } : {};
+      const at = offset + size, end = offset + Math.max(limit, 1) - 1; // a range has one byte at least
+      const last = end < Number.MAX_SAFE_INTEGER ? end : "";
+      const headers = at || last !== "" ? { Range: `bytes=${at}-${last}` } : {};
       const response = await this.client.execd(id, "GET", `/files/download?${query(path)}`, { headers, signal });
-      if (size && response.status === 416) return response.body?.cancel(), size;
+      if (at && response.status === 416) return response.body?.cancel(), size;
       if (!response.ok) {
         const text = await response.text();
-        if (/seeker can't seek|is a directory/.test(text)) return this.seekless(id, shown, emit);
+        if (/seeker can't seek|is a directory/.test(text)) return this.seekless(id, shown, emit, offset, limit);
         throw fileFailure(response.status, text, shown);
       }
-      if (!size) whole = response.headers.get("content-length") === null ? null : Number(response.headers.get("content-length"));
+      let skip = response.status === 206 ? 0 : at; // who does not know of ranges gives all
+      const length = response.headers.get("content-length");
+      if (!size) whole = length === null ? null : Math.min(Math.max(Number(length) - skip, 0), limit);
       try {
-        for await (const bytes of partsOf(response.body)) {
+        for await (const part of partsOf(response.body)) {
+          const bytes = part.subarray(Math.min(skip, part.length), Math.min(part.length, skip + limit - size));
+          skip = Math.max(skip - part.length, 0);
           size += bytes.length;
-          await emit("fs.output", { stream: emit.stream, bytes });
+          if (bytes.length) await emit("fs.output", { stream: emit.stream, bytes });
           signal.throwIfAborted();
+          if (size === limit && response.status !== 206) return size; // a part ends by itself
         }
         if (whole === null || size >= whole) return size;
       } catch (e) {
@@ -184,9 +192,9 @@ export class Files {
   }
 
   /** A file that cannot be measured (of /proc): by a command. */
-  async seekless(id, path, emit) {
+  async seekless(id, path, emit, offset, limit) {
     const out = await this.run(id, `[ -d ${this.words(path)} ] && { echo is a directory >&2; exit 1; }; base64 <${this.words(path)}`, path);
-    const bytes = Uint8Array.from(atob(out.replaceAll("\n", "")), (c) => c.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(out.replaceAll("\n", "")), (c) => c.charCodeAt(0)).subarray(offset, offset + limit);
     if (bytes.length) await emit("fs.output", { stream: emit.stream, bytes });
     return bytes.length;
   }

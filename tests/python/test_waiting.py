@@ -50,7 +50,9 @@ class Face:
 def engine_infra(tmp_path_factory):
     home = str(tmp_path_factory.mktemp("waiting") / "home")
     infra = EngineInfra(Connection(provider="local", home=home))
-    yield infra, SandboxInfo.from_object(unary(infra, "sandbox.create", {}))
+    made = SandboxInfo.from_object(unary(infra, "sandbox.create", {}))
+    yield infra, made
+    unary(infra, "sandbox.kill", {"sandboxId": made.id})
     infra.close()
     subprocess.run([BUILD / "abx", "provider", "engine", "stop"], env={**os.environ, "ABX_HOME": home}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

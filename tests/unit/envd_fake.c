@@ -454,3 +454,25 @@ char *fake_header(const fake *f, size_t i, const char *name)
     assert_true(i < f->request_count);
     return header_of(f->requests[i]->head, name);
 }
+
+void fake_assert_error(const fake_run *run, const char *name, const char *text)
+{
+    assert_null(run->result);
+    assert_non_null(run->err);
+    assert_string_equal(abx_err_row_of(run->err->id)->name, name);
+    if (!strstr(run->err->message, text))
+        fail_msg("'%s' does not say '%s'", run->err->message, text);
+}
+
+void fake_assert_result(const fake_run *run, const char *result)
+{
+    if (run->err)
+        fail_msg("%s", run->err->message);
+    assert_string_equal(run->result, result);
+}
+
+void fake_done(fake *f, fake_run *run)
+{
+    fake_run_clear(run);
+    fake_close(f);
+}

@@ -94,6 +94,12 @@ char *fake_header(const fake *f, size_t i, const char *name);
 /* The body of request i is one envelope: its message. */
 const char *fake_message(const fake *f, size_t i);
 
+/* It has failed, with an error of this name that says this text; it has ended with this result. */
+void fake_assert_error(const fake_run *run, const char *name, const char *text);
+void fake_assert_result(const fake_run *run, const char *result);
+/* fake_run_clear and fake_close. */
+void fake_done(fake *f, fake_run *run);
+
 #define assert_request(f, i, start)                                                                \
     assert_memory_equal((f)->requests[i]->head, start, strlen(start))
 

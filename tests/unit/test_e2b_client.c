@@ -6,22 +6,6 @@
 #define END    "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}"
 #define STREAM "application/connect+json"
 
-static void assert_error(fake_run *run, const char *name, const char *text)
-{
-    assert_null(run->result);
-    assert_non_null(run->err);
-    assert_string_equal(abx_err_row_of(run->err->id)->name, name);
-    if (!strstr(run->err->message, text))
-        fail_msg("'%s' does not say '%s'", run->err->message, text);
-}
-
-static void assert_result(fake_run *run, const char *result)
-{
-    if (run->err)
-        fail_msg("%s", run->err->message);
-    assert_string_equal(run->result, result);
-}
-
 static void assert_out(fake_run *run, abx_channel channel, const char *text)
 {
     assert_string_equal(abx_buf_cstr(&run->out[channel]), text);
@@ -34,12 +18,6 @@ static void stream_call(fake *f, fake_run *run, const char *method, const char *
     fake_open(f, ABX_E2B_JSON, false);
     fake_stream(f, messages);
     fake_call(f, run, method, params);
-}
-
-static void done(fake *f, fake_run *run)
-{
-    fake_run_clear(run);
-    fake_close(f);
 }
 
 #define RUN "{\"sandboxId\":\"sb1\",\"cmd\":[\"echo\",\"hi\"]}"
@@ -59,7 +37,7 @@ static void a_process_runs(void **state)
                         "started {\"id\":\"42\",\"pid\":42}\nexit {\"exitCode\":0}\n");
     assert_out(&run, ABX_CH_STDOUT, "hi\n");
     assert_out(&run, ABX_CH_STDERR, "x");
-    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
+    fake_assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
     assert_request(&f, 0, "POST /process.Process/Start HTTP/1.1\r\n");
     assert_string_equal(fake_message(&f, 0),
                         "{\"process\":{\"cmd\":\"echo\",\"args\":[\"hi\"],"
@@ -77,7 +55,7 @@ static void a_process_runs(void **state)
         assert_non_null(v);
         assert_string_equal(v, headers[i][1]);
     }
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void no_limit_sends_no_timeout(void **state)
@@ -87,7 +65,7 @@ static void no_limit_sends_no_timeout(void **state)
     stream_call(&f, &run, "process.start", RUN, (const char *[]){START, END, "!{}", NULL});
     assert_null(fake_header(&f, 0, "Connect-Timeout-Ms"));
     assert_null(fake_header(&f, 0, "Authorization"));
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void ends_of_processes(void **state)
@@ -110,8 +88,8 @@ static void ends_of_processes(void **state)
         ABX_AUTO_FREE char *end = abx_format("{\"event\":{\"end\":%s}}", rows[i][0]);
         ABX_AUTO_FREE char *want = abx_format("{\"id\":\"42\",\"pid\":42,%s}", rows[i][1]);
         stream_call(&f, &run, "process.start", RUN, (const char *[]){START, end, "!{}", NULL});
-        assert_result(&run, want);
-        done(&f, &run);
+        fake_assert_result(&run, want);
+        fake_done(&f, &run);
     }
 }
 
@@ -125,11 +103,11 @@ static void a_limit_that_passed_is_a_result(void **state)
         NULL};
     stream_call(&f, &run, "process.start",
                 "{\"sandboxId\":\"s\",\"cmd\":[\"x\"],\"timeoutMs\":700}", messages);
-    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"signal\":\"SIGKILL\",\"timedOut\":true}");
-    done(&f, &run);
+    fake_assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"signal\":\"SIGKILL\",\"timedOut\":true}");
+    fake_done(&f, &run);
     stream_call(&f, &run, "process.start", RUN, messages);
-    assert_error(&run, "TIMEOUT", "deadline");
-    done(&f, &run);
+    fake_assert_error(&run, "TIMEOUT", "deadline");
+    fake_done(&f, &run);
 }
 
 static void a_start_that_fails(void **state)
@@ -150,10 +128,10 @@ static void a_start_that_fails(void **state)
         ABX_AUTO_FREE char *end =
             abx_format("!{\"error\":{\"code\":\"%s\",\"message\":\"no 'x'\"}}", rows[i].code);
         stream_call(&f, &run, "process.start", RUN, (const char *[]){end, NULL});
-        assert_error(&run, rows[i].name, "no 'x'");
+        fake_assert_error(&run, rows[i].name, "no 'x'");
         assert_int_equal(run.err->sys_errno, rows[i].sys_errno);
         assert_string_equal(run.err->sandbox, "sb1");
-        done(&f, &run);
+        fake_done(&f, &run);
     }
 }
 
@@ -177,8 +155,8 @@ static void streams_that_break(void **state)
         fake f;
         fake_run run;
         stream_call(&f, &run, "process.start", RUN, rows[i].messages);
-        assert_error(&run, rows[i].name, rows[i].text);
-        done(&f, &run);
+        fake_assert_error(&run, rows[i].name, rows[i].text);
+        fake_done(&f, &run);
     }
 }
 
@@ -190,8 +168,8 @@ static void a_gone_sandbox_is_named(void **state)
     f.alive = 0;
     fake_stream(&f, (const char *[]){START, DATA, NULL});
     fake_call(&f, &run, "process.start", RUN);
-    assert_error(&run, "SANDBOX_ENDED", "sb1");
-    done(&f, &run);
+    fake_assert_error(&run, "SANDBOX_ENDED", "sb1");
+    fake_done(&f, &run);
 
     fake_open_asking(&f, ABX_E2B_JSON, false);
     fake_answer *a = fake_stream(&f, (const char *[]){START, DATA, NULL});
@@ -200,9 +178,9 @@ static void a_gone_sandbox_is_named(void **state)
     fake_reply(&f, "502 Bad Gateway", "application/json",
                "{\"message\":\"The sandbox was not found\",\"code\":502}");
     fake_call(&f, &run, "process.start", RUN);
-    assert_error(&run, "SANDBOX_ENDED", "sb1");
+    fake_assert_error(&run, "SANDBOX_ENDED", "sb1");
     assert_request(&f, 1, "GET /health ");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static int alive_once(void *data)
@@ -227,10 +205,10 @@ static void a_sandbox_that_is_about_to_end_is_not_alive(void **state)
         if (!answers)
             fake_say(&f, "", 0)->close = true;
         fake_call(&f, &run, "process.start", RUN);
-        assert_error(&run, answers ? "NETWORK" : "SANDBOX_ENDED", "sb1");
+        fake_assert_error(&run, answers ? "NETWORK" : "SANDBOX_ENDED", "sb1");
         assert_request(&f, 1, "GET /health ");
         assert_int_equal(asked, answers ? 1 : 2);
-        done(&f, &run);
+        fake_done(&f, &run);
     }
 }
 
@@ -249,7 +227,7 @@ static void a_stream_cut_at_each_byte(void **state)
         fake_call(&f, &run, "process.start", RUN);
         assert_non_null(run.err);
         assert_true(run.err->id == ABX_ERR_NETWORK || run.err->id == ABX_ERR_BACKEND_ANSWER);
-        done(&f, &run);
+        fake_done(&f, &run);
     }
 }
 
@@ -260,9 +238,9 @@ static void an_answer_in_single_bytes(void **state)
     fake_open(&f, ABX_E2B_JSON, false);
     fake_stream(&f, (const char *[]){START, DATA, DATA, END, "!{}", NULL})->piece = 1;
     fake_call(&f, &run, "process.start", RUN);
-    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
+    fake_assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
     assert_out(&run, ABX_CH_STDOUT, "hi\nhi\n");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void raw_stream(fake *f, const void *bytes, size_t n)
@@ -294,8 +272,8 @@ static void envelopes_that_do_not_fit(void **state)
         fake_open(&f, ABX_E2B_JSON, false);
         raw_stream(&f, rows[i].bytes, rows[i].n);
         fake_call(&f, &run, "process.start", RUN);
-        assert_error(&run, rows[i].name, rows[i].text);
-        done(&f, &run);
+        fake_assert_error(&run, rows[i].name, rows[i].text);
+        fake_done(&f, &run);
     }
 }
 
@@ -334,8 +312,8 @@ static void answers_of_another_kind(void **state)
             fake_reply(&f, rows[i].status, rows[i].type, rows[i].body);
             fake_call(&f, &run, unary ? "process.list" : "process.start",
                       unary ? "{\"sandboxId\":\"s\"}" : RUN);
-            assert_error(&run, rows[i].name, rows[i].text);
-            done(&f, &run);
+            fake_assert_error(&run, rows[i].name, rows[i].text);
+            fake_done(&f, &run);
         }
     }
 }
@@ -349,9 +327,9 @@ static void request_ids_are_kept(void **state)
     fake_open(&f, ABX_E2B_JSON, false);
     fake_say(&f, text, strlen(text));
     fake_call(&f, &run, "process.list", "{\"sandboxId\":\"s\"}");
-    assert_error(&run, "BACKEND", "500");
+    fake_assert_error(&run, "BACKEND", "500");
     assert_string_equal(run.err->request_id, "r-17");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void a_head_has_a_limit(void **state)
@@ -365,8 +343,8 @@ static void a_head_has_a_limit(void **state)
     fake_open(&f, ABX_E2B_JSON, false);
     fake_say(&f, text, strlen(text));
     fake_call(&f, &run, "process.list", "{\"sandboxId\":\"s\"}");
-    assert_error(&run, "BACKEND_ANSWER", "the head of the answer of");
-    done(&f, &run);
+    fake_assert_error(&run, "BACKEND_ANSWER", "the head of the answer of");
+    fake_done(&f, &run);
 }
 
 static void a_length_that_nobody_can_count(void **state)
@@ -387,7 +365,7 @@ static void a_length_that_nobody_can_count(void **state)
             fake_call(&f, &run, methods[m], params[m]);
             assert_null(run.result);
             assert_non_null(run.err);
-            done(&f, &run);
+            fake_done(&f, &run);
         }
     }
 }
@@ -401,8 +379,8 @@ static void an_overflow_of_the_length_is_told(void **state)
     fake_open(&f, ABX_E2B_JSON, false);
     fake_say(&f, text, strlen(text));
     fake_call(&f, &run, "fs.read", "{\"sandboxId\":\"sb1\",\"path\":\"/a\"}");
-    assert_error(&run, "BACKEND_ANSWER", "a length that is no number");
-    done(&f, &run);
+    fake_assert_error(&run, "BACKEND_ANSWER", "a length that is no number");
+    fake_done(&f, &run);
 }
 
 static void an_answer_that_is_cut_is_no_success(void **state)
@@ -413,9 +391,9 @@ static void an_answer_that_is_cut_is_no_success(void **state)
     fake_open(&f, ABX_E2B_JSON, false);
     fake_say(&f, text, strlen(text))->close = true;
     fake_call(&f, &run, "fs.read", "{\"sandboxId\":\"sb1\",\"path\":\"/a\"}");
-    assert_error(&run, "BACKEND_ANSWER", "sandbox 'sb1'");
+    fake_assert_error(&run, "BACKEND_ANSWER", "sandbox 'sb1'");
     assert_null(strstr(run.err->message, "http://"));
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void nobody_listens(void **state)
@@ -425,8 +403,8 @@ static void nobody_listens(void **state)
     fake_open(&f, ABX_E2B_JSON, true);
     f.refuse = true;
     fake_call(&f, &run, "process.list", "{\"sandboxId\":\"s\"}");
-    assert_error(&run, "NETWORK", "nobody listens");
-    done(&f, &run);
+    fake_assert_error(&run, "NETWORK", "nobody listens");
+    fake_done(&f, &run);
 }
 
 static bool has_started(void *data)
@@ -446,11 +424,11 @@ static void a_cancel_kills_where_nothing_else_does(void **state)
     fake_until(&f, has_started, &run);
     abx_call_cancel(run.call);
     fake_wait(&run);
-    assert_error(&run, "CANCELLED", "");
+    fake_assert_error(&run, "CANCELLED", "");
     assert_request(&f, 1, "POST /process.Process/SendSignal ");
     assert_string_equal(fake_body(&f, 1),
                         "{\"process\":{\"pid\":42},\"signal\":\"SIGNAL_SIGKILL\"}");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static bool is_held(void *data)
@@ -474,9 +452,9 @@ static void a_cancel_before_the_start_kills_too(void **state)
     uv_run(&f.loop, UV_RUN_ONCE);
     fake_go_on(&f);
     fake_wait(&run);
-    assert_error(&run, "CANCELLED", "");
+    fake_assert_error(&run, "CANCELLED", "");
     assert_request(&f, 1, "POST /process.Process/SendSignal ");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* Input that nobody reads holds the call's second exchange; the cancel takes it away first. */
@@ -493,10 +471,10 @@ static void a_cancel_while_input_waits(void **state)
     fake_until(&f, is_held, &f);
     abx_call_cancel(run.call);
     fake_wait(&run);
-    assert_error(&run, "CANCELLED", "");
+    fake_assert_error(&run, "CANCELLED", "");
     assert_request(&f, 1, "POST /process.Process/SendInput ");
     assert_request(&f, 2, "POST /process.Process/SendSignal ");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* The stream and the input break together: the sandbox is asked for once, the call ends once. */
@@ -514,8 +492,8 @@ static void two_exchanges_break_at_once(void **state)
     fake_say(&f, gone, strlen(gone));
     fake_call(&f, &run, "process.start",
               "{\"sandboxId\":\"s\",\"cmd\":[\"x\"],\"input\":{\"text\":\"hello\"}}");
-    assert_error(&run, "SANDBOX_ENDED", "sb1");
-    done(&f, &run);
+    fake_assert_error(&run, "SANDBOX_ENDED", "sb1");
+    fake_done(&f, &run);
 }
 
 static void a_detached_process_is_left_alone(void **state)
@@ -529,9 +507,9 @@ static void a_detached_process_is_left_alone(void **state)
     fake_until(&f, has_started, &run);
     abx_call_cancel(run.call);
     fake_wait(&run);
-    assert_error(&run, "CANCELLED", "");
+    fake_assert_error(&run, "CANCELLED", "");
     assert_int_equal(f.request_count, 1);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void the_client_closes_while_a_call_runs(void **state)
@@ -544,7 +522,7 @@ static void the_client_closes_while_a_call_runs(void **state)
     fake_until(&f, has_started, &run);
     uv_close((uv_handle_t *)&run.timer, NULL);
     fake_close(&f);
-    assert_error(&run, "CANCELLED", "closed");
+    fake_assert_error(&run, "CANCELLED", "closed");
     abx_buf_clear(&run.events);
     abx_error_free(run.err);
 }
@@ -574,12 +552,12 @@ static void a_slow_reader_gets_every_byte(void **state)
     fake_start(&f, &run, "process.start", RUN);
     run.pause_each = true;
     fake_wait(&run);
-    assert_result(&run, "{\"id\":\"p\",\"pid\":42,\"exitCode\":0}");
+    fake_assert_result(&run, "{\"id\":\"p\",\"pid\":42,\"exitCode\":0}");
     assert_int_equal(run.out[ABX_CH_STDOUT].len, total);
     for (size_t k = 0; k < total; k++)
         if (run.out[ABX_CH_STDOUT].data[k] != (uint8_t)(k * 31 >> 3))
             fail_msg("byte %zu is another one", k);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 int main(void)

@@ -9,30 +9,9 @@
 
 #define JSON "application/json"
 
-static void assert_error(fake_run *run, const char *name, const char *text)
-{
-    assert_non_null(run->err);
-    assert_string_equal(abx_err_row_of(run->err->id)->name, name);
-    if (!strstr(run->err->message, text))
-        fail_msg("'%s' does not say '%s'", run->err->message, text);
-}
-
-static void assert_result(fake_run *run, const char *result)
-{
-    if (run->err)
-        fail_msg("%s", run->err->message);
-    assert_string_equal(run->result, result);
-}
-
 static void open_version(fake *f, const char *version)
 {
     fake_open_options(f, &(abx_envd_client_options){.version = version});
-}
-
-static void done(fake *f, fake_run *run)
-{
-    fake_run_clear(run);
-    fake_close(f);
 }
 
 /* --- versions --------------------------------------------------------------------------------------------------- */
@@ -42,9 +21,9 @@ static void refused(const char *version, const char *method, const char *params,
     fake_run run;
     open_version(&f, version);
     fake_call(&f, &run, method, params);
-    assert_error(&run, "FEATURE_MISSING", text);
+    fake_assert_error(&run, "FEATURE_MISSING", text);
     assert_int_equal(f.request_count, 0);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void old_servers_are_not_asked_for_what_they_lack(void **state)
@@ -66,8 +45,8 @@ static void a_text_that_is_no_version_has_it_all(void **state)
         open_version(&f, versions[i]);
         fake_reply(&f, "200 OK", JSON, "{}");
         fake_call(&f, &run, "process.close_stdin", "{\"processId\":\"7\"}");
-        assert_result(&run, "{}");
-        done(&f, &run);
+        fake_assert_result(&run, "{}");
+        fake_done(&f, &run);
     }
 }
 
@@ -82,9 +61,9 @@ static void started_with(const char *version, const char *params, const char *me
     open_version(&f, version);
     fake_stream(&f, stream);
     fake_call(&f, &run, "process.start", params);
-    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
+    fake_assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"exitCode\":0}");
     assert_string_equal(fake_message(&f, 0), message);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void input_of_old_servers_is_ended_by_a_shell(void **state)
@@ -108,14 +87,14 @@ static void short_input_is_not_closed_where_that_cannot_be(void **state)
     fake_reply(&f, "200 OK", JSON, "{}");
     fake_call(&f, &run, "process.start",
               "{\"cmd\":[\"a\"],\"input\":{\"text\":\"hello\"},\"background\":true}");
-    assert_result(&run, "{\"id\":\"42\",\"pid\":42}");
+    fake_assert_result(&run, "{\"id\":\"42\",\"pid\":42}");
     assert_int_equal(f.request_count, 2);
     assert_string_equal(
         fake_message(&f, 0),
         "{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-c\",\"exec 3<&0; exec "
         "\\\"$@\\\" < <(exec head -c 5 <&3 3<&-) 3<&-\",\"sh\",\"a\"]},\"stdin\":true}");
     assert_request(&f, 1, "POST /process.Process/SendInput HTTP/1.1\r\n");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* A process whose input was lost on the way would wait for ever. */
@@ -132,10 +111,10 @@ static void lost_input_ends_the_call(void **state)
         fake_reply(&f, "503 Unavailable", "text/plain", "later");
         fake_reply(&f, "200 OK", JSON, "{}");
         fake_call(&f, &run, "process.start", "{\"cmd\":[\"a\"],\"input\":{\"text\":\"hello\"}}");
-        assert_error(&run, "NETWORK", "later");
+        fake_assert_error(&run, "NETWORK", "later");
         size_t last = f.request_count - 1;
         assert_request(&f, last, "POST /process.Process/SendSignal HTTP/1.1\r\n");
-        done(&f, &run);
+        fake_done(&f, &run);
     }
 }
 
@@ -155,9 +134,9 @@ static void signal_ends(const char *list, const char *const *stream, const char 
         fake_stream(&f, stream);
     fake_call(&f, &run, "process.signal", "{\"processId\":\"42\",\"signal\":\"INT\"}");
     if (name)
-        assert_error(&run, name, text);
+        fake_assert_error(&run, name, text);
     else
-        assert_result(&run, "{}");
+        fake_assert_result(&run, "{}");
     if (stream) {
         ABX_AUTO_FREE char *user = fake_header(&f, 1, "Authorization");
         assert_string_equal(user, "Basic cm9vdDo=");
@@ -166,7 +145,7 @@ static void signal_ends(const char *list, const char *const *stream, const char 
             "{\"process\":{\"cmd\":\"/bin/sh\",\"args\":[\"-c\",\"kill -2 -42 2>/dev/null "
             "|| kill -2 42\",\"sh\",\"\"]},\"stdin\":false}");
     }
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void other_signals_are_sent_by_a_command(void **state)
@@ -194,10 +173,10 @@ static void other_signals_are_sent_by_a_command(void **state)
     fake_stream(&f, nobody);
     fake_stream(&f, ran);
     fake_call(&f, &run, "process.signal", "{\"processId\":\"42\",\"signal\":\"34\"}");
-    assert_result(&run, "{}");
+    fake_assert_result(&run, "{}");
     ABX_AUTO_FREE char *user = fake_header(&f, 2, "Authorization");
     assert_null(user);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* --- users and tokens ---------------------------------------------------------------------------------------- */
@@ -212,11 +191,11 @@ static void user_of(const char *version, const char *default_user, const char *a
                       &(abx_envd_client_options){.version = version, .default_user = default_user});
     fake_reply(&f, "200 OK", JSON, "{}");
     fake_call(&f, &run, "fs.remove", params);
-    assert_result(&run, "{}");
+    fake_assert_result(&run, "{}");
     fake_run_clear(&run);
     fake_reply(&f, "200 OK", JSON, "bytes");
     fake_call(&f, &run, "fs.read", params);
-    assert_result(&run, "{\"size\":5}");
+    fake_assert_result(&run, "{\"size\":5}");
     fake_run_clear(&run);
     fake_reply(&f, "200 OK", JSON, "{}");
     fake_call(&f, &run, "process.signal", "{\"processId\":\"7\",\"signal\":\"KILL\"}");
@@ -227,7 +206,7 @@ static void user_of(const char *version, const char *default_user, const char *a
     assert_true(basic ? first && strcmp(first, basic) == 0 : !first);
     assert_null(third);
     assert_request(&f, 1, line);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void whose_files_they_are(void **state)
@@ -252,7 +231,7 @@ static void tokens_and_paths(void **state)
     fake_run_clear(&run);
     fake_reply(&f, "200 OK", JSON, "[]");
     fake_call(&f, &run, "code.context_list", "{}");
-    assert_result(&run, "{\"contexts\":[]}");
+    fake_assert_result(&run, "{\"contexts\":[]}");
     assert_request(&f, 0, "POST /sandbox/sb1/49983/process.Process/List HTTP/1.1\r\n");
     assert_request(&f, 1, "GET /sandbox/sb1/49999/contexts HTTP/1.1\r\n");
     for (size_t i = 0; i < 2; i++) {
@@ -267,7 +246,7 @@ static void tokens_and_paths(void **state)
         assert_string_equal(token, "secret");
         assert_string_equal(toll, "toll");
     }
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void options_that_do_not_fit(void **state)
@@ -307,7 +286,7 @@ static void a_form(const char *version, abx_envd_upload upload, const char *size
     fake_open_options(&f, &(abx_envd_client_options){.version = version, .upload = upload});
     fake_reply(&f, "200 OK", "text/plain; charset=utf-8", WRITTEN("/d/x"));
     write_bytes(&f, &run, params, "hello");
-    assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
+    fake_assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
     assert_request(&f, 0, "POST /files?path=d/he%22llo HTTP/1.1\r\n");
     ABX_AUTO_FREE char *type = fake_header(&f, 0, "Content-Type");
     ABX_AUTO_FREE char *length = fake_header(&f, 0, "Content-Length");
@@ -324,7 +303,7 @@ static void a_form(const char *version, abx_envd_upload upload, const char *size
         assert_string_equal(type, "application/octet-stream");
         assert_string_equal(fake_body(&f, 0), "hello");
     }
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void how_files_are_sent(void **state)
@@ -355,7 +334,7 @@ static void metadata_of_files(void **state)
     for (size_t i = 0; i < ABX_COUNT(bad); i++) {
         ABX_AUTO_FREE char *params = abx_format("{\"path\":\"x\",\"metadata\":%s}", bad[i]);
         fake_call(&f, &run, "fs.write", params);
-        assert_error(&run, "USAGE", "");
+        fake_assert_error(&run, "USAGE", "");
         fake_run_clear(&run);
     }
     fake_reply(&f, "200 OK", JSON,
@@ -363,7 +342,7 @@ static void metadata_of_files(void **state)
                "\"metadata\":{\"author\":\"me\"}}}");
     fake_call(&f, &run, "fs.stat", "{\"path\":\"x\"}");
     assert_non_null(strstr(run.result, "\"metadata\":{\"author\":\"me\"}"));
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* The name beside the target that the i-th request uploads to. */
@@ -390,7 +369,7 @@ static void a_whole_file_comes_by_another_name(void **state)
                 "{\"path\":\"/d/x\",\"whole\":true,\"mode\":493,\"size\":5,"
                 "\"modifiedAt\":\"2026-01-01T00:00:00.25Z\"}",
                 "hello");
-    assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
+    fake_assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
     assert_request(&f, 0, "POST /filesystem.Filesystem/Stat");
     ABX_AUTO_FREE char *name = upload_name(&f, 1);
     assert_memory_equal(name, "/d/.abx-", 8);
@@ -402,7 +381,7 @@ static void a_whole_file_comes_by_another_name(void **state)
         "@1767225600.250000000 -- \\\"$1\\\" 2>/dev/null || touch -d @1767225600 -- \\\"$1\\\"; "
         "}\",\"sh\",\"/d/.tmp\"]},\"stdin\":false}");
     assert_string_equal(fake_body(&f, 3), "{\"source\":\"/d/.tmp\",\"destination\":\"/d/x\"}");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void a_mode_is_kept_and_a_link_followed(void **state)
@@ -419,28 +398,28 @@ static void a_mode_is_kept_and_a_link_followed(void **state)
     fake_stream(&f, ran);
     fake_reply(&f, "200 OK", JSON, "{}");
     write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
-    assert_result(&run, "{\"path\":\"/real/y\",\"size\":5}");
+    fake_assert_result(&run, "{\"path\":\"/real/y\",\"size\":5}");
     ABX_AUTO_FREE char *name = upload_name(&f, 1);
     assert_memory_equal(name, "/real/.abx-", 11);
     assert_non_null(strstr(fake_message(&f, 2), "\"chmod 0600 -- \\\"$1\\\"\""));
-    done(&f, &run);
+    fake_done(&f, &run);
 
     open_version(&f, NULL); /* an ordinary mode needs no command */
     fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
     fake_reply(&f, "200 OK", JSON, WRITTEN("/d/.tmp"));
     fake_reply(&f, "200 OK", JSON, "{}");
     write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
-    assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
+    fake_assert_result(&run, "{\"path\":\"/d/x\",\"size\":5}");
     assert_int_equal(f.request_count, 3);
-    done(&f, &run);
+    fake_done(&f, &run);
 
     open_version(&f, NULL); /* a device has no old bytes to keep */
     fake_reply(&f, "200 OK", JSON, "{\"entry\":{\"name\":\"null\",\"path\":\"/dev/null\"}}");
     fake_reply(&f, "200 OK", JSON, WRITTEN("/dev/null"));
     write_bytes(&f, &run, "{\"path\":\"/dev/null\",\"whole\":true}", "hello");
-    assert_result(&run, "{\"path\":\"/dev/null\",\"size\":5}");
+    fake_assert_result(&run, "{\"path\":\"/dev/null\",\"size\":5}");
     assert_request(&f, 1, "POST /files?path=/dev/null HTTP/1.1\r\n");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void assert_removed(fake *f, const char *path)
@@ -463,10 +442,10 @@ static void what_was_begun_is_removed(void **state)
     fake_reply(&f, "507 Insufficient Storage", JSON, "{\"code\":507,\"message\":\"full\"}");
     fake_reply(&f, "200 OK", JSON, "{}");
     write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
-    assert_error(&run, "NO_SPACE", "full");
+    fake_assert_error(&run, "NO_SPACE", "full");
     ABX_AUTO_FREE char *name = upload_name(&f, 1);
     assert_removed(&f, name);
-    done(&f, &run);
+    fake_done(&f, &run);
 
     open_version(&f, NULL); /* the command */
     fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
@@ -474,9 +453,9 @@ static void what_was_begun_is_removed(void **state)
     fake_stream(&f, failed);
     fake_reply(&f, "500 Internal Server Error", JSON, "{\"code\":\"internal\",\"message\":\"\"}");
     write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true,\"mode\":0}", "hello");
-    assert_error(&run, "FILE", "cannot set mode and time of '/d/x': no");
+    fake_assert_error(&run, "FILE", "cannot set mode and time of '/d/x': no");
     assert_removed(&f, "/d/.tmp");
-    done(&f, &run);
+    fake_done(&f, &run);
 
     open_version(&f, NULL); /* the move */
     fake_reply(&f, "200 OK", JSON, STAT_FILE("420"));
@@ -484,9 +463,9 @@ static void what_was_begun_is_removed(void **state)
     fake_reply(&f, "500 Internal Server Error", JSON, "{\"code\":\"internal\",\"message\":\"eh\"}");
     fake_reply(&f, "200 OK", JSON, "{}");
     write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
-    assert_error(&run, "FILE", "eh");
+    fake_assert_error(&run, "FILE", "eh");
     assert_removed(&f, "/d/.tmp");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void a_folder_is_no_file(void **state)
@@ -497,9 +476,9 @@ static void a_folder_is_no_file(void **state)
     fake_reply(&f, "200 OK", JSON,
                "{\"entry\":{\"name\":\"x\",\"path\":\"/d/x\",\"type\":\"FILE_TYPE_DIRECTORY\"}}");
     write_bytes(&f, &run, "{\"path\":\"/d/x\",\"whole\":true}", "hello");
-    assert_error(&run, "FILE", "'/d/x' is a folder");
+    fake_assert_error(&run, "FILE", "'/d/x' is a folder");
     assert_int_equal(f.request_count, 1);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 static void a_cancelled_upload_leaves_nothing(void **state)
@@ -518,10 +497,10 @@ static void a_cancelled_upload_leaves_nothing(void **state)
         uv_run(&f.loop, UV_RUN_ONCE);
     abx_call_cancel(run.call);
     fake_wait(&run);
-    assert_error(&run, "CANCELLED", "");
+    fake_assert_error(&run, "CANCELLED", "");
     ABX_AUTO_FREE char *name = upload_name(&f, 1);
     assert_removed(&f, name);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* --- changes of files ---------------------------------------------------------------------------------------- */
@@ -545,7 +524,7 @@ static void polled(fake *f, fake_run *run, size_t from)
     fake_until(f, has_change, run);
     abx_call_cancel(run->call);
     fake_wait(run);
-    assert_error(run, "CANCELLED", "");
+    fake_assert_error(run, "CANCELLED", "");
     assert_string_equal(abx_buf_cstr(&run->events),
                         "started {}\nchange {\"kind\":\"create\",\"name\":\"a\"}\nchange "
                         "{\"kind\":\"write\",\"name\":\"a\"}\n");
@@ -564,7 +543,7 @@ static void changes_are_asked_for(void **state)
     fake_run run;
     fake_open_options(&f, &(abx_envd_client_options){.poll_watch = true});
     polled(&f, &run, 0);
-    done(&f, &run);
+    fake_done(&f, &run);
 
     static const char *const missing[] = {"404 Not Found", "501 Not Implemented", "415 Nope"};
     for (size_t i = 0; i < ABX_COUNT(missing); i++) {
@@ -574,7 +553,7 @@ static void changes_are_asked_for(void **state)
         fake_run_clear(&run);
         size_t n = f.request_count;
         polled(&f, &run, n);
-        done(&f, &run);
+        fake_done(&f, &run);
     }
 }
 
@@ -587,19 +566,19 @@ static void watchers_that_fail(void **state)
         fake_open_options(&f, &(abx_envd_client_options){.poll_watch = true});
         fake_reply(&f, "200 OK", JSON, bad[i]);
         fake_call(&f, &run, "fs.watch", "{\"path\":\"d\"}");
-        assert_error(&run, "BACKEND_ANSWER", "no id");
-        done(&f, &run);
+        fake_assert_error(&run, "BACKEND_ANSWER", "no id");
+        fake_done(&f, &run);
     }
     fake_open_options(&f, &(abx_envd_client_options){.poll_watch = true});
     fake_reply(&f, "404 Not Found", JSON, "{\"code\":\"not_found\",\"message\":\"no d\"}");
     fake_call(&f, &run, "fs.watch", "{\"path\":\"d\"}");
-    assert_error(&run, "FILE_NOT_FOUND", "no d");
+    fake_assert_error(&run, "FILE_NOT_FOUND", "no d");
     fake_run_clear(&run);
     fake_reply(&f, "200 OK", JSON, "{\"watcherId\":\"w1\"}");
     fake_reply(&f, "200 OK", JSON, "{\"events\":[" CHANGE("../a", "CREATE") "]}");
     fake_call(&f, &run, "fs.watch", "{\"path\":\"d\"}");
-    assert_error(&run, "BACKEND_ANSWER", "unfit name");
-    done(&f, &run);
+    fake_assert_error(&run, "BACKEND_ANSWER", "unfit name");
+    fake_done(&f, &run);
 }
 
 /* --- words of gateways --------------------------------------------------------------------------------------- */
@@ -631,8 +610,8 @@ static void what_stands_before_a_sandbox_is_understood(void **state)
         for (int n = 0; n < 3; n++) /* some are asked again */
             fake_reply(&f, rows[i].status, rows[i].type, rows[i].body);
         fake_call(&f, &run, rows[i].method, "{\"path\":\"x\"}");
-        assert_error(&run, rows[i].name, "");
-        done(&f, &run);
+        fake_assert_error(&run, rows[i].name, "");
+        fake_done(&f, &run);
     }
 }
 
@@ -680,17 +659,18 @@ static void what_envd_counts(void **state)
                "\"mem_total\":1000,\"mem_used\":100,\"mem_cache\":50,\"disk_used\":10,"
                "\"disk_total\":100}\n");
     fake_call(&f, &run, "sandbox.metrics", "{}");
-    assert_result(&run, "{\"timestamp\":\"2026-01-01T00:00:05Z\",\"cpuCount\":2,\"memUsed\":100,"
-                        "\"memTotal\":1000,\"memCache\":50,\"diskUsed\":10,\"diskTotal\":100,"
-                        "\"cpuUsedPct\":13.25}");
+    fake_assert_result(&run,
+                       "{\"timestamp\":\"2026-01-01T00:00:05Z\",\"cpuCount\":2,\"memUsed\":100,"
+                       "\"memTotal\":1000,\"memCache\":50,\"diskUsed\":10,\"diskTotal\":100,"
+                       "\"cpuUsedPct\":13.25}");
     assert_request(&f, 0, "GET /metrics HTTP/1.1\r\n");
-    done(&f, &run);
+    fake_done(&f, &run);
     for (size_t i = 0; i < ABX_COUNT(bad); i++) {
         open_version(&f, NULL);
         fake_reply(&f, "200 OK", JSON, bad[i]);
         fake_call(&f, &run, "sandbox.metrics", "{}");
-        assert_error(&run, "BACKEND_ANSWER", "");
-        done(&f, &run);
+        fake_assert_error(&run, "BACKEND_ANSWER", "");
+        fake_done(&f, &run);
     }
     refused("0.1.4", "sandbox.metrics", "{}", "0.1.5");
 }
@@ -717,12 +697,12 @@ static void what_may_be_done_is_never_sent_twice(void **state)
             fake_call(&f, &run, "process.list", "{}");
             fake_run_clear(&run);
             fake_call(&f, &run, calls[i][0], calls[i][1]);
-            assert_error(&run, "NETWORK", "");
+            fake_assert_error(&run, "NETWORK", "");
             assert_int_equal(f.request_count, 3);
             assert_request(&f, 2, "GET /health ");
             assert_int_equal(f.dials,
                              2); /* also the question goes on a kept one where there is one */
-            done(&f, &run);
+            fake_done(&f, &run);
         }
 }
 
@@ -738,9 +718,9 @@ static void what_only_looks_is_sent_again(void **state)
     fake_call(&f, &run, "process.list", "{}");
     fake_run_clear(&run);
     fake_call(&f, &run, "process.list", "{}");
-    assert_result(&run, "{\"processes\":[]}");
+    fake_assert_result(&run, "{\"processes\":[]}");
     assert_int_equal(f.request_count, 3);
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 /* What an envd says in words is told as facts. */
@@ -771,7 +751,7 @@ static void words_become_facts(void **state)
         assert_non_null(run.err);
         assert_int_equal(run.err->sys_errno, rows[i].sys_errno);
         assert_string_equal(run.err->about ? run.err->about : "", rows[i].about);
-        done(&f, &run);
+        fake_done(&f, &run);
     }
 }
 
@@ -786,10 +766,10 @@ static void a_limit_that_nobody_keeps_is_kept_here(void **state)
     a->n -= strlen("0\r\n\r\n"); /* the stream stays open */
     fake_reply(&f, "200 OK", JSON, "{}");
     fake_call(&f, &run, "process.start", "{\"cmd\":[\"a\"],\"timeoutMs\":1}");
-    assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"signal\":\"SIGKILL\",\"timedOut\":true}");
+    fake_assert_result(&run, "{\"id\":\"42\",\"pid\":42,\"signal\":\"SIGKILL\",\"timedOut\":true}");
     assert_string_equal(fake_body(&f, 1),
                         "{\"process\":{\"pid\":42},\"signal\":\"SIGNAL_SIGKILL\"}");
-    done(&f, &run);
+    fake_done(&f, &run);
 }
 
 int main(void)

@@ -149,8 +149,8 @@ static void break_off(abx__kernel *k)
     k->broken = true;
     abx_buf_reset(&k->in);
     k->line_left = 0;
+    abx__kernel_kill(k); /* first: one that finds its channel closed may end by itself before */
     close_end(&k->ends[ABX__END_CONTROL]);
-    abx__kernel_kill(k);
 }
 
 /* It waits for this: one that goes on without reading does not keep the protocol. */
